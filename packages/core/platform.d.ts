@@ -1,0 +1,9 @@
+/**
+ * All that core may know of the platform it runs on, so that a Node or browser global slipping in
+ * is a compile error. Users' own libraries (DOM or Node types) bring the real declaration.
+ */
+interface AbortSignal {
+  readonly aborted: boolean;
+  readonly reason: unknown;
+  throwIfAborted(): void;
+}
