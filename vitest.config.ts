@@ -26,6 +26,7 @@ export default defineConfig({
         ssr,
         test: {
           name: "postgres",
+          globalSetup: "./tooling/ci/src/postgres-setup.ts",
           include: under("*.pg.test.ts"),
           exclude: never,
           testTimeout: 30_000,

@@ -1,0 +1,2 @@
+export type { ProvidedPostgres } from "./provided.ts";
+export { type TestDatabase, testDatabase } from "./test-database.ts";
