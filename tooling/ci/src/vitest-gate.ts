@@ -1,0 +1,69 @@
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { runCommand } from "./command.ts";
+import type { Gate, GateResult } from "./gate.ts";
+
+/** Which tests are run, and how. */
+export interface VitestGateOptions {
+  readonly project: "unit" | "postgres" | "types";
+  readonly root: string;
+  /** The Node that runs them. @defaultValue the one that runs this */
+  readonly node?: string;
+  readonly env?: Readonly<Record<string, string | undefined>>;
+}
+
+/** The part of Vitest's JSON report that is counted. */
+export interface VitestReport {
+  readonly success: boolean;
+  readonly numPassedTests: number;
+  readonly numFailedTests: number;
+  readonly numPendingTests: number;
+  readonly numTodoTests: number;
+}
+
+/** A gate that runs a Vitest project and counts its tests. */
+export function vitestGate(name: string, options: VitestGateOptions): Gate {
+  return {
+    name,
+    run: async () => {
+      const folder = await mkdtemp(join(tmpdir(), "venturi-report-"));
+      try {
+        const file = join(folder, "report.json");
+        const { ok, output } = await runCommand({
+          program: options.node ?? process.execPath,
+          args: [
+            join(options.root, "node_modules/vitest/vitest.mjs"),
+            "run",
+            `--project=${options.project}`,
+            "--reporter=default",
+            "--reporter=json",
+            `--outputFile.json=${file}`,
+          ],
+          cwd: options.root,
+          env: options.env ?? {},
+        });
+        const report = await readFile(file, "utf8").catch(() => undefined);
+        return countTests(report && (JSON.parse(report) as VitestReport), ok, output);
+      } finally {
+        await rm(folder, { recursive: true, force: true });
+      }
+    },
+  };
+}
+
+/**
+ * Counts a report. A skipped or unwritten test has not shown anything, so it counts as failed; so
+ * does a run that ended badly without a failed test (a file that does not load, a stray rejection).
+ */
+export function countTests(
+  report: VitestReport | undefined | "",
+  endedWell: boolean,
+  output: string,
+): GateResult {
+  if (!report) return { passed: 0, failed: 1, output };
+  const { numPassedTests, numFailedTests, numPendingTests, numTodoTests } = report;
+  const failed = numFailedTests + numPendingTests + numTodoTests;
+  const silent = failed === 0 && !(endedWell && report.success) ? 1 : 0;
+  return { passed: numPassedTests, failed: failed + silent, output };
+}
