@@ -21,12 +21,7 @@ const compilerOptions = {
 
 /** Every `ts` block of the README and the docs. */
 export function allBlocks(): DocumentBlock[] {
-  const documents = [
-    ...filesUnder(".", /^[^/]+\.md$/),
-    ...filesUnder("packages", /README\.md$/),
-    ...filesUnder("examples", /\.md$/),
-    ...filesUnder("docs", /\.md$/),
-  ];
+  const documents = filesUnder(".", /^([^/]+|(packages|examples)\/.*README|docs\/.*)\.md$/);
   return documents.flatMap((file) => documentBlocks(file, readFileSync(join(root, file), "utf8")));
 }
 

@@ -1,0 +1,113 @@
+import { join } from "node:path";
+import { createDatabase, dropDatabase } from "@venturi-tooling/postgres";
+import ts from "typescript";
+import type { CommandResult } from "./command.ts";
+import { Consumer } from "./consumer.ts";
+import { asCommonJs, importedPackages } from "./consumer-sources.ts";
+import { allBlocks } from "./documents.ts";
+import type { Gate, GateResult, Stage } from "./gate.ts";
+import type { Packed } from "./packing.ts";
+import { packageFolders } from "./paths.ts";
+
+const names = packageFolders.map((folder) => folder.replace("packages/", "@venturi/"));
+
+/** The quick start, in a project that installs everything from tarballs. */
+export function consumerStages(folder: string, packed: Packed, serverUrl: string): Stage[] {
+  const all = new Consumer(join(folder, "all"), packed);
+  const install = gate("a consumer installs all packages", async () => {
+    writeQuickStart(all);
+    return all.install([...names, "pg", "kysely", "valibot", "@types/pg", "@types/node"]);
+  });
+  const compile = (["5.9", "6.0"] as const).map((version) =>
+    gate(`the quick start compiles with TypeScript ${version}, ESM and CommonJS`, () =>
+      all.compile(
+        version,
+        `tsconfig.${version}.json`,
+        { outDir: `out-${version}`, types: ["node"] },
+        ["quick-start.mts", "quick-start.cts"],
+      ),
+    ),
+  );
+  const withoutNode = gate("declarations compile without Node's types", () => {
+    all.write("bare.mts", everything(["@venturi/core", "@venturi/queue"]));
+    const options = { noEmit: true, types: [], skipLibCheck: false, lib: ["es2022", "dom"] };
+    return all.compile("6.0", "tsconfig.bare.json", options, ["bare.mts"]);
+  });
+  const runs = ["out-6.0/quick-start.mjs", "out-6.0/quick-start.cjs"].map((file) =>
+    gate(`the quick start runs from tarballs (${file.endsWith(".mjs") ? "ESM" : "require"})`, () =>
+      inDatabase(serverUrl, (url) => all.run(process.execPath, [file], { DATABASE_URL: url })),
+    ),
+  );
+  return [
+    { lanes: 1, gates: [install] },
+    { lanes: 2, gates: [...compile, withoutNode] },
+    {
+      lanes: 2,
+      gates: [...runs, ...names.flatMap((name) => aloneGates(name, folder, packed, serverUrl))],
+    },
+  ];
+}
+
+function writeQuickStart(consumer: Consumer): void {
+  const block = allBlocks().find(({ file, runs }) => file === "README.md" && runs);
+  if (!block) throw new Error("README.md has no ```ts run``` block: no quick start");
+  consumer.write("quick-start.mts", block.code);
+  consumer.write("quick-start.cts", asCommonJs(block.code));
+}
+
+/** A package installs alone, loads both ways, and its README's first lines run. */
+function aloneGates(name: string, folder: string, packed: Packed, serverUrl: string): Gate[] {
+  const path = join(folder, name.replace("@venturi/", ""));
+  const loads = gate(`${name} installs alone and loads, by import and by require`, async () => {
+    const alone = new Consumer(join(path, "alone"), packed);
+    const installed = await alone.install([name]);
+    if (!installed.ok) return installed;
+    alone.write(
+      "load.cjs",
+      `const a = require("${name}"); import("${name}").then((b) => {
+      if (Object.keys(a).length === 0 || a !== b && Object.keys(a)[0] !== Object.keys(b)[0]) throw new Error("exports nothing");
+    });`,
+    );
+    return alone.run(process.execPath, ["load.cjs"]);
+  });
+  const readme = gate(`the first lines of ${name}'s README run`, async () => {
+    const file = `${name.replace("@venturi/", "packages/")}/README.md`;
+    const block = allBlocks().find((found) => found.file === file && found.runs);
+    if (!block) throw new Error(`${file} has no \`\`\`ts run\`\`\` block`);
+    const project = new Consumer(join(path, "readme"), packed);
+    const installed = await project.install([...new Set([name, ...importedPackages(block.code)])]);
+    if (!installed.ok) return installed;
+    const compilerOptions = { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2022 };
+    project.write("readme.mjs", ts.transpileModule(block.code, { compilerOptions }).outputText);
+    return inDatabase(serverUrl, (url) =>
+      project.run(process.execPath, ["readme.mjs"], { DATABASE_URL: url }),
+    );
+  });
+  return [loads, readme];
+}
+
+function everything(packages: readonly string[]): string {
+  return packages.map((name, index) => `export * as package${index} from "${name}";\n`).join("");
+}
+
+async function inDatabase(
+  serverUrl: string,
+  use: (databaseUrl: string) => Promise<CommandResult>,
+): Promise<CommandResult> {
+  const database = await createDatabase(serverUrl);
+  try {
+    return await use(database);
+  } finally {
+    await dropDatabase(serverUrl, database);
+  }
+}
+
+function gate(name: string, run: () => Promise<CommandResult>): Gate {
+  return {
+    name,
+    run: async (): Promise<GateResult> => {
+      const { ok, output } = await run();
+      return { passed: ok ? 1 : 0, failed: ok ? 0 : 1, output };
+    },
+  };
+}

@@ -1,0 +1,61 @@
+import { consumerStages } from "./consumer-gates.ts";
+import { documentGates } from "./documents.ts";
+import type { Stage } from "./gate.ts";
+import { nodePath, otherNodes } from "./nodes.ts";
+import { Packed } from "./packing.ts";
+import { root } from "./paths.ts";
+import { smokeGate } from "./smoke-gate.ts";
+import {
+  arrowsGate,
+  buildGate,
+  knipGate,
+  lintGate,
+  sizeGate,
+  typeCheckGates,
+} from "./static-gates.ts";
+import { vitestGate } from "./vitest-gate.ts";
+
+/** Where the gates find their servers, and a folder outside the repository for their files. */
+export interface GateContext {
+  /** The server at hand: PostgreSQL 18, or what DATABASE_URL names. */
+  readonly serverUrl: string;
+  /** The oldest PostgreSQL that is supported. */
+  readonly oldServerUrl: string;
+  readonly workFolder: string;
+}
+
+/** Everything that must hold. Tests run one project at a time: some of them measure time. */
+export function allStages({ serverUrl, oldServerUrl, workFolder }: GateContext): Stage[] {
+  const packed = new Packed(`${workFolder}/packed`);
+  const on = (url: string) => ({ TEST_DATABASE_URL: url });
+  const [checkBlocks, ...runBlocks] = documentGates(serverUrl);
+  return [
+    { lanes: 2, gates: [lintGate, arrowsGate, buildGate, ...typeCheckGates] },
+    { lanes: 2, gates: [knipGate, ...(checkBlocks ? [checkBlocks] : []), sizeGate] },
+    {
+      lanes: 1,
+      gates: [
+        vitestGate("type tests", { project: "types", root }),
+        vitestGate("unit tests", { project: "unit", root }),
+        vitestGate("postgres tests", { project: "postgres", root, env: on(serverUrl) }),
+        vitestGate("postgres tests on PostgreSQL 14", {
+          project: "postgres",
+          root,
+          env: on(oldServerUrl),
+        }),
+        ...otherNodes.flatMap((major) => [
+          vitestGate(`unit tests on Node ${major}`, {
+            project: "unit",
+            root,
+            node: nodePath(major),
+          }),
+          smokeGate(major, serverUrl),
+        ]),
+        ...runBlocks,
+      ],
+    },
+    { lanes: 1, gates: [packed.packGate] },
+    { lanes: 2, gates: packed.lintGates },
+    ...consumerStages(`${workFolder}/consumers`, packed, serverUrl),
+  ];
+}
