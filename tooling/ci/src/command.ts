@@ -1,4 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { delimiter, join } from "node:path";
+import { root } from "./paths.ts";
 
 /** How a program is to be run. */
 export interface Command {
@@ -18,6 +20,9 @@ export interface CommandResult {
   readonly output: string;
 }
 
+/** Programs call one another by name: turbo, for one, looks for pnpm. */
+const searchPath = [join(root, "node_modules", ".bin"), process.env["PATH"]].join(delimiter);
+
 const running = new Set<ChildProcess>();
 
 /** Runs a program to its end; neither a failure nor a timeout throws. */
@@ -26,7 +31,7 @@ export function runCommand(command: Command): Promise<CommandResult> {
   return new Promise((resolve) => {
     const child = spawn(command.program, command.args, {
       cwd: command.cwd,
-      env: { ...process.env, ...command.env },
+      env: { ...process.env, PATH: searchPath, ...command.env },
       stdio: ["ignore", "pipe", "pipe"],
       // A group of its own, so that a timeout ends whatever the program has started.
       detached: true,
