@@ -1,0 +1,106 @@
+import { hasBrand } from "./brand.ts";
+import { type Duration, durationMs } from "./duration.ts";
+import { invalidArgument } from "./errors.ts";
+import { jitterFactor, unitSample } from "./jitter.ts";
+import type { JobId } from "./job-id.ts";
+
+export interface BackoffOptions {
+  /**
+   * The unit that the Fibonacci multipliers are taken of, at least 1 ms.
+   * @defaultValue "500ms"
+   */
+  readonly base?: Duration;
+  /**
+   * The longest delay; raised to `base` where it is shorter, `Infinity` for none.
+   * @defaultValue "2m"
+   */
+  readonly cap?: Duration;
+}
+
+const backoffBrand = Symbol.for("venturi.backoff");
+const optionNames = new Set(["base", "cap"]);
+
+/**
+ * How long a failed job waits: `min(base × (fibonacci(attempt) − 1), cap)`. The first two attempts are repeated at
+ * once, the following wait 1, 2, 4, 7, 12, 20 … times the base.
+ *
+ * Throws `invalid-argument` for anything that is not a duration.
+ *
+ * @example new Backoff({ base: "1s", cap: "5m" })
+ */
+export class Backoff {
+  readonly baseMs: number;
+  readonly capMs: number;
+
+  static {
+    Object.defineProperty(Backoff.prototype, backoffBrand, { value: true });
+  }
+
+  constructor(options: BackoffOptions = {}) {
+    for (const name of Object.keys(options)) {
+      if (!optionNames.has(name)) {
+        throw invalidArgument(`backoff.${name}`, "is not an option", "use base and cap");
+      }
+    }
+    this.baseMs = Math.max(durationMs(options.base ?? 500, "backoff.base"), 1);
+    this.capMs = Math.max(durationMs(options.cap ?? 120_000, "backoff.cap"), this.baseMs);
+  }
+}
+
+/** Whether a value is a `Backoff`, also one made by another copy of this package. */
+export function isBackoff(value: unknown): value is Backoff {
+  return hasBrand(value, backoffBrand);
+}
+
+/**
+ * The delay before a failed job is tried again, in whole milliseconds (truncated). Jitter takes up to
+ * `jitterFraction` (0 … 1, clamped) of it away, by a rule that gives the same answer for the same job and attempt.
+ *
+ * `attempt` counts failures, this one included, so the first failure is attempt 1. Throws `invalid-argument` for an
+ * attempt that is not a whole number, a NaN fraction and a malformed id.
+ *
+ * @example retryDelay(new Backoff({ base: "1s", cap: "5m" }), 0.5, 3, "01ARZ3NDEKTSV4RRFFQ69G5FAV") // 877
+ */
+export function retryDelay(
+  backoff: Backoff,
+  jitterFraction: number,
+  attempt: number,
+  jobId: JobId,
+): number {
+  const ns = retryDelayNs(backoff, jitterFraction, attempt, jobId);
+  // Division alone could round up across a whole millisecond.
+  return (ns - (ns % 1e6)) / 1e6;
+}
+
+/** {@link retryDelay} in whole nanoseconds, the unit the rule is defined in. */
+export function retryDelayNs(
+  backoff: Backoff,
+  jitterFraction: number,
+  attempt: number,
+  jobId: JobId,
+): number {
+  if (!Number.isSafeInteger(attempt) || attempt < 0) {
+    throw invalidArgument("attempt", "is not a count", "pass the number of failures so far");
+  }
+  const factor = jitterFactor(jitterFraction, unitSample(jobId, attempt));
+  const uncapped = toNs(backoff.baseMs) * retryMultiplier(attempt);
+  const cap = toNs(backoff.capMs);
+  return Math.trunc(Number(uncapped < cap ? uncapped : cap) * factor);
+}
+
+const lastMultiplier = 94;
+const maxUint64 = 2n ** 64n - 1n;
+
+/** `fibonacci(attempt) − 1`, saturating one below 2^64 − 1 from attempt 94 on; 0 for attempts 0, 1 and 2. */
+export function retryMultiplier(attempt: number): bigint {
+  let previous = 0n;
+  let current = 1n;
+  for (let n = 1; n < Math.min(attempt, lastMultiplier); n += 1) {
+    [previous, current] = [current, previous + current];
+  }
+  return (current < maxUint64 ? current : maxUint64) - 1n;
+}
+
+function toNs(ms: number): bigint {
+  return BigInt(Math.round(Math.min(ms * 1e6, Number.MAX_VALUE)));
+}

@@ -1,0 +1,114 @@
+import type { Headers } from "./headers.ts";
+import type { JobId } from "./job-id.ts";
+import type { Priority } from "./priority.ts";
+
+export type { Headers } from "./headers.ts";
+
+/** Where a job stands. `completed`, `dead` and `cancelled` are ends; a paused or retried job is `pending`. */
+export type JobStatus = "pending" | "claimed" | "completed" | "dead" | "cancelled";
+
+export const jobStatuses: readonly JobStatus[] = Object.freeze([
+  "pending",
+  "claimed",
+  "completed",
+  "dead",
+  "cancelled",
+]);
+
+/**
+ * What a journal entry records. `completed`, `paused`, `retried`, `dead`, `stale-recovered` and `released` end a
+ * run; `merged`, `cancelled` and `requeued` happen between runs.
+ */
+export type JournalOutcome =
+  | "completed"
+  | "paused"
+  | "retried"
+  | "dead"
+  | "stale-recovered"
+  | "released"
+  | "merged"
+  | "cancelled"
+  | "requeued";
+
+export const journalOutcomes: readonly JournalOutcome[] = Object.freeze([
+  "completed",
+  "paused",
+  "retried",
+  "dead",
+  "stale-recovered",
+  "released",
+  "merged",
+  "cancelled",
+  "requeued",
+]);
+
+/** A job as it stands now, read back from the store. */
+export interface JobRecord {
+  readonly id: JobId;
+  readonly kind: string;
+  readonly status: JobStatus;
+  readonly priority: Priority;
+  /** The input that was enqueued, as JSON holds it. */
+  readonly payload: unknown;
+  /** What the last run that paused or retried left behind; null: the initial carry, or the job has completed. */
+  readonly carry: unknown;
+  /** Empty where none were given. */
+  readonly headers: Headers;
+  /** Runs so far, one that is under way included. */
+  readonly runCount: number;
+  /** Failures since the job was enqueued or last requeued. */
+  readonly failureCount: number;
+  readonly dedupKey: string | null;
+  readonly createdAt: Date;
+  /** When the job is, or was, due; null when it has ended. */
+  readonly visibleAt: Date | null;
+  /** Null while it has not ended. */
+  readonly finishedAt: Date | null;
+  /** The name of the worker that runs it; null when none does. */
+  readonly claimedBy: string | null;
+  readonly leaseExpiresAt: Date | null;
+}
+
+/** The error that ended a run. */
+export interface FailureDetail {
+  readonly name: string;
+  readonly code?: string;
+  readonly stack?: string;
+}
+
+/** One thing that happened to a job. Entries are never changed. */
+export interface JournalEntry {
+  readonly jobId: JobId;
+  readonly kind: string;
+  /** The run that ended; of an entry between runs, the number of runs so far. */
+  readonly runNo: number;
+  readonly outcome: JournalOutcome;
+  /** The outcome's note or the error's message. */
+  readonly note: string | null;
+  /** What the run attached; null where it attached nothing. */
+  readonly attachment: unknown;
+  /** Only of failures. */
+  readonly detail: FailureDetail | null;
+  /** The name of the worker; null between runs and where the worker's row has been cleaned up. */
+  readonly worker: string | null;
+  /** When the run was claimed; null between runs. */
+  readonly startedAt: Date | null;
+  readonly recordedAt: Date;
+}
+
+/** Numbers by kind, on an object without a prototype; kinds with nothing to count are absent. */
+export type CountsByKind = Readonly<Record<string, number>>;
+
+/** The queue at one moment. */
+export interface Stats {
+  /** All pending jobs. */
+  readonly pendingByKind: CountsByKind;
+  /** The pending jobs that are not due yet. */
+  readonly scheduledByKind: CountsByKind;
+  /** How long the longest-waiting due job has been due, in milliseconds. */
+  readonly oldestPendingAgeMsByKind: CountsByKind;
+  readonly claimed: number;
+  readonly deadByKind: CountsByKind;
+  /** Workers that are alive. */
+  readonly workers: number;
+}

@@ -1,0 +1,71 @@
+import { hasBrand, TASK_ERROR_BRAND } from "./brand.ts";
+import { type Duration, differenceMs } from "./duration.ts";
+import { invalidArgument } from "./errors.ts";
+import { failureMessage } from "./failure-note.ts";
+
+interface Disposition {
+  readonly permanent: boolean;
+  readonly afterMs: number | null;
+}
+
+/**
+ * What a handler throws to say how its failure is to be treated. Any other error is retried with backoff.
+ *
+ * @example throw TaskError.permanent("the account was deleted")
+ * @example throw TaskError.retry(error, { after: "10m" })
+ */
+export class TaskError extends Error {
+  /** Whether the job is dead at once. */
+  readonly permanent: boolean;
+  /** Milliseconds until the next attempt; null: by backoff. */
+  readonly afterMs: number | null;
+
+  static {
+    Object.defineProperty(TaskError.prototype, TASK_ERROR_BRAND, { value: true });
+    Object.defineProperty(TaskError.prototype, "name", { value: "TaskError", writable: true });
+  }
+
+  private constructor(message: string, options: ErrorOptions, disposition: Disposition) {
+    super(message, options);
+    this.permanent = disposition.permanent;
+    this.afterMs = disposition.afterMs;
+  }
+
+  /** The job is dead at once. An error passed instead of a message lends its message and becomes the cause. */
+  static permanent(messageOrError: unknown, options: { readonly cause?: unknown } = {}): TaskError {
+    checkOptions(options, "cause");
+    const { message, cause } = toMessage(messageOrError);
+    const errorOptions = "cause" in options ? { cause: options.cause } : cause;
+    return new TaskError(message, errorOptions, { permanent: true, afterMs: null });
+  }
+
+  /**
+   * A failure like any other, but tried again after `after` (a negative number means 0) instead of by backoff.
+   *
+   * Throws `invalid-argument` where `after` is no duration.
+   */
+  static retry(messageOrError: unknown, options: { readonly after?: Duration } = {}): TaskError {
+    checkOptions(options, "after");
+    const { message, cause } = toMessage(messageOrError);
+    const { after } = options;
+    const afterMs = after === undefined ? null : differenceMs(after, "TaskError.retry after");
+    return new TaskError(message, cause, { permanent: false, afterMs });
+  }
+}
+
+/** Whether a thrown value is a `TaskError`, also one made by another copy of this package. */
+export function isTaskError(value: unknown): value is TaskError {
+  return hasBrand(value, TASK_ERROR_BRAND);
+}
+
+function toMessage(messageOrError: unknown): { message: string; cause: ErrorOptions } {
+  if (typeof messageOrError === "string") return { message: messageOrError, cause: {} };
+  return { message: failureMessage(messageOrError), cause: { cause: messageOrError } };
+}
+
+function checkOptions(options: object, known: string): void {
+  for (const name of Object.keys(options)) {
+    if (name !== known)
+      throw invalidArgument(`TaskError ${name}`, "is not an option", `use ${known}`);
+  }
+}

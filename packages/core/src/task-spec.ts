@@ -1,0 +1,147 @@
+import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { type Backoff, isBackoff } from "./backoff.ts";
+import type { DedupKey } from "./dedup-key.ts";
+import type { Duration } from "./duration.ts";
+import { invalidArgument, show } from "./errors.ts";
+import { toKind } from "./kind.ts";
+import { toLeaseMs } from "./lease.ts";
+import { type ConstantMerge, type MergeFunction, toMerge } from "./merge.ts";
+import type { PayloadCallback } from "./prepared-job.ts";
+import { type Priority, toPriority } from "./priority.ts";
+import { createValidator, type InputOf, type OutputOf, type Validator } from "./schema.ts";
+
+/**
+ * What `defineTask` takes. Callbacks get the payload as the handler gets it, with defaults applied and transforms
+ * run; they must be synchronous and free of effects. One that throws fails the call it was needed for.
+ */
+export interface TaskSpec<
+  K extends string,
+  PS extends StandardSchemaV1,
+  CS extends StandardSchemaV1 | undefined,
+> {
+  /** The name that ties stored jobs to this task: 1 to 200 characters without control characters, never changed. */
+  readonly kind: K;
+  /** Any Standard Schema. It runs at enqueue and again before the handler; what is stored is its input, as JSON. */
+  readonly payload: PS;
+  /**
+   * State that a job keeps between its runs. It must accept undefined, which gives the initial carry.
+   * @defaultValue no carry
+   */
+  readonly carry?: CS;
+  /**
+   * How urgent a job is; the `priority` option of `enqueue` goes first.
+   * @defaultValue "normal"
+   */
+  readonly priority?: Priority | ((payload: OutputOf<PS>) => Priority);
+  /**
+   * What makes two jobs the same work: a pending job of the same kind and key is merged with, not joined.
+   * @defaultValue no key: jobs are never coalesced
+   */
+  readonly dedupKey?: (payload: OutputOf<PS>) => DedupKey | null | undefined;
+  /**
+   * What becomes of the two jobs when the key is taken.
+   * @defaultValue "replace"
+   */
+  readonly merge?: ConstantMerge | MergeFunction<InputOf<PS>, OutputOf<CS>>;
+  /**
+   * How long a failed job waits.
+   * @defaultValue the worker's
+   */
+  readonly backoff?: Backoff | ((payload: OutputOf<PS>) => Backoff);
+  /**
+   * The longest a run may take, clamped to 1 second … 365 days; a function is called at enqueue.
+   * @defaultValue the worker's
+   */
+  readonly lease?: Duration | ((payload: OutputOf<PS>) => Duration);
+  /**
+   * How many failures make a job dead; null: never.
+   * @defaultValue the worker's
+   */
+  readonly backstop?: number | null;
+}
+
+/** A checked task specification, its types erased. */
+export interface TaskDefinition {
+  readonly kind: string;
+  readonly validatePayload: Validator<unknown>;
+  readonly validateCarry: Validator<unknown> | null;
+  readonly priority: Priority | PayloadCallback;
+  readonly dedupKey: PayloadCallback | null;
+  readonly merge: ConstantMerge | MergeFunction<unknown, unknown>;
+  readonly backoff: Backoff | PayloadCallback | null;
+  readonly lease: number | PayloadCallback | null;
+  readonly backstop: number | null | undefined;
+}
+
+const optionNames = [
+  "kind",
+  "payload",
+  "carry",
+  "priority",
+  "dedupKey",
+  "merge",
+  "backoff",
+  "lease",
+  "backstop",
+];
+
+const maxBackstop = 2_147_483_647;
+
+/** Checks all that can be known when a task is defined; throws `invalid-argument` naming the option. */
+export function resolveTaskSpec<
+  K extends string,
+  PS extends StandardSchemaV1,
+  CS extends StandardSchemaV1 | undefined,
+>(spec: TaskSpec<K, PS, CS>): TaskDefinition {
+  if (typeof spec !== "object" || spec === null) {
+    throw invalidArgument("task", `is ${show(spec)}`, "pass { kind, payload, … }");
+  }
+  for (const name of Object.keys(spec)) {
+    if (optionNames.includes(name)) continue;
+    throw invalidArgument(name, "is not an option of a task", `use ${optionNames.join(", ")}`);
+  }
+  const kind = toKind(spec.kind, "kind");
+  const { priority = "normal", dedupKey, merge = "replace", backoff, lease, backstop } = spec;
+  return {
+    kind,
+    validatePayload: createValidator(spec.payload, "payload", kind),
+    validateCarry: spec.carry === undefined ? null : createValidator(spec.carry, "carry", kind),
+    priority: isCallback(priority) ? priority : toPriority(priority, "priority"),
+    dedupKey: dedupKey === undefined ? null : toCallback(dedupKey, "dedupKey"),
+    merge: toMerge(merge, "merge"),
+    backoff: backoff === undefined ? null : toBackoff(backoff),
+    lease: lease === undefined ? null : isCallback(lease) ? lease : toLeaseMs(lease, "lease"),
+    backstop: toBackstop(backstop),
+  };
+}
+
+function isCallback(value: unknown): value is PayloadCallback {
+  return typeof value === "function";
+}
+
+function toCallback(value: unknown, argument: string): PayloadCallback {
+  if (isCallback(value)) return value;
+  const what = `is not a function (got ${show(value)})`;
+  throw invalidArgument(argument, what, "pass a function of the payload");
+}
+
+function toBackoff(value: unknown): Backoff | PayloadCallback {
+  if (isBackoff(value) || isCallback(value)) return value;
+  throw invalidArgument(
+    "backoff",
+    `is not a Backoff (got ${show(value)})`,
+    'pass new Backoff({ base: "1s", cap: "5m" }), or a function of the payload that returns one',
+  );
+}
+
+function toBackstop(value: unknown): number | null | undefined {
+  if (value === undefined || value === null) return value;
+  if (Number.isInteger(value) && (value as number) >= 1 && (value as number) <= maxBackstop) {
+    return value as number;
+  }
+  throw invalidArgument(
+    "backstop",
+    `is not a number of failures (got ${show(value)})`,
+    "pass a whole number of at least 1, or null for never",
+  );
+}
