@@ -1,0 +1,87 @@
+import { priorityFloor } from "./priority.ts";
+
+/** Where the priority rotation stands: the next `limit` turns are `counter + 1, counter + 2, …`. */
+export interface Turn {
+  /** Turns spent so far: one for every job that a claim has brought back. */
+  readonly counter: number;
+  /** The anti-starvation ratio; null: strict priority. */
+  readonly ratio: number | null;
+}
+
+/** How one registered kind stands before a claim. */
+export interface KindLoad {
+  readonly kind: string;
+  /** Most handlers of the kind at once; null: only `concurrency` bounds it. */
+  readonly cap: number | null;
+  /** Jobs of the kind this worker holds now, also those whose lease was lost. */
+  readonly held: number;
+}
+
+/** What to ask the store for. */
+export interface ClaimPlan {
+  readonly limit: number;
+  readonly kinds: readonly { readonly kind: string; readonly limit: number }[];
+  readonly turn: Turn;
+}
+
+/**
+ * Decides which jobs are asked for: at most `free` of them, none of a kind at its cap, no more of a kind than its
+ * cap leaves. Null when there is nothing to ask for.
+ */
+export function planClaim(input: { readonly free: number; readonly kinds: readonly KindLoad[]; readonly turn: Turn }): ClaimPlan | null {
+  const { free, turn } = input;
+  if (free < 1) return null;
+  const kinds: { kind: string; limit: number }[] = [];
+  let total = 0;
+  for (const { kind, cap, held } of input.kinds) {
+    const limit = cap === null ? free : Math.min(free, cap - held);
+    if (limit < 1) continue;
+    kinds.push({ kind, limit });
+    total += limit;
+  }
+  if (kinds.length === 0) return null;
+  return { limit: Math.min(free, total), kinds, turn };
+}
+
+/** A due job as the rotation sees it. */
+export interface WaitingJob {
+  readonly kind: string;
+  /** 0 high, 1 normal, 2 low. */
+  readonly tier: number;
+}
+
+/**
+ * The jobs that a plan takes from what waits, by turns: each turn with floor f takes the first job of the tiers at
+ * or below that priority, and if they hold none, the first of the tiers above. `waiting` is in arrival order;
+ * returns indexes into it, in the order taken. This is the definition that every store's claim is tested against.
+ */
+export function takeTurns(plan: ClaimPlan, waiting: readonly WaitingJob[]): number[] {
+  const left = new Map(plan.kinds.map(({ kind, limit }) => [kind, limit]));
+  const tiers: number[][] = [[], [], []];
+  waiting.forEach((job, index) => tiers[job.tier]?.push(index));
+  const heads = [0, 0, 0];
+  const taken: number[] = [];
+  const takeFrom = (tier: number): boolean => {
+    const line = tiers[tier] ?? [];
+    for (let head = heads[tier] ?? 0; head < line.length; head += 1) {
+      heads[tier] = head + 1;
+      const index = line[head] as number;
+      const kind = (waiting[index] as WaitingJob).kind;
+      const room = left.get(kind) ?? 0;
+      // A kind without room stays without room for the rest of the plan, so its job can be passed for good.
+      if (room < 1) continue;
+      left.set(kind, room - 1);
+      taken.push(index);
+      return true;
+    }
+    return false;
+  };
+  for (let turn = 1; turn <= plan.limit; turn += 1) {
+    const floor = priorityFloor(plan.turn.counter + turn, plan.turn.ratio);
+    if (!tierOrder[floor].some(takeFrom)) break;
+  }
+  return taken;
+}
+
+/** For a floor, the tiers in the order a turn tries them. */
+const tierOrder = { 0: [0, 1, 2], 1: [1, 2, 0], 2: [2, 0, 1] } as const;

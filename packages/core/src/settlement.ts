@@ -1,0 +1,113 @@
+import { type Backoff, retryDelay } from "./backoff.ts";
+import type { JobId } from "./job-id.ts";
+
+/** How a run ends in the journal. */
+export type SettlementOutcome = "completed" | "paused" | "retried" | "dead" | "released";
+
+/** The end of one run, as a store writes it. */
+export interface Settlement {
+  readonly jobId: JobId;
+  /** The fence: applies only while this run still holds the claim. */
+  readonly runCount: number;
+  readonly outcome: SettlementOutcome;
+  /** For `paused` and `retried`: milliseconds from the store's clock until the job is due again. */
+  readonly delayMs: number;
+  /** For `paused`: an absolute due time in epoch milliseconds, instead of `delayMs`. */
+  readonly runAt: number | null;
+  /** JSON text of the carry to store; null: what is stored stays. */
+  readonly carry: string | null;
+  readonly note: string | null;
+  /** JSON text. */
+  readonly attachment: string | null;
+  /** JSON text: name, code and stack of the error. */
+  readonly detail: string | null;
+}
+
+/** What a run came to, before policy is applied. */
+export type RunResult =
+  | { readonly type: "completed"; readonly note: string | null }
+  | { readonly type: "paused"; readonly delayMs: number; readonly runAt: number | null; readonly note: string | null }
+  | {
+      readonly type: "failed";
+      readonly note: string;
+      readonly detail: string | null;
+      /** Dead at once, whatever the backstop. */
+      readonly permanent: boolean;
+      /** The handler's own delay before the next attempt, in milliseconds; null: the backoff's. */
+      readonly afterMs: number | null;
+      /** A defect or crash: the run's changes to carry are not to be trusted and are discarded. */
+      readonly discardCarry: boolean;
+    }
+  | { readonly type: "released"; readonly note: string | null };
+
+export interface SettlementPolicy {
+  readonly backoff: Backoff;
+  readonly jitterFraction: number;
+  /** Dead when the failure count reaches it; null: never. */
+  readonly backstop: number | null;
+}
+
+/** The run that is being settled. */
+export interface RunToSettle {
+  readonly jobId: JobId;
+  readonly runCount: number;
+  /** Failures before this run. */
+  readonly failureCount: number;
+  /** JSON text of the carry as the handler left it; called only where the outcome stores it, may throw. */
+  readonly encodeCarry: () => string | null;
+  /** JSON text of the attachment; called once, may throw. */
+  readonly encodeAttachment: () => string | null;
+}
+
+/** Turns what a run came to into what is written. Never throws: data that cannot be stored changes the outcome instead. */
+export function decideSettlement(run: RunToSettle, result: RunResult, policy: SettlementPolicy): Settlement {
+  let attachment: string | null = null;
+  let remark: string | null = null;
+  try {
+    attachment = run.encodeAttachment();
+  } catch {
+    remark = "attachment could not be serialized";
+  }
+  const base = { jobId: run.jobId, runCount: run.runCount, delayMs: 0, runAt: null, carry: null, attachment, detail: null };
+  switch (result.type) {
+    case "completed":
+      return { ...base, outcome: "completed", note: join(result.note, remark) };
+    case "released":
+      return { ...base, outcome: "released", note: join(result.note, remark) };
+    case "paused": {
+      const carry = tryEncode(run.encodeCarry);
+      if (carry === unencodable) return { ...base, outcome: "dead", note: join(carryNote, remark) };
+      return { ...base, outcome: "paused", delayMs: result.delayMs, runAt: result.runAt, carry, note: join(result.note, remark) };
+    }
+    case "failed": {
+      const attempt = run.failureCount + 1;
+      const failed = { ...base, note: join(result.note, remark), detail: result.detail };
+      if (result.permanent || reachesBackstop(attempt, policy.backstop)) return { ...failed, outcome: "dead" };
+      const carry = result.discardCarry ? null : tryEncode(run.encodeCarry);
+      if (carry === unencodable) return { ...failed, outcome: "dead", note: join(join(carryNote, result.note), remark) };
+      const delayMs = result.afterMs ?? retryDelay(policy.backoff, policy.jitterFraction, attempt, run.jobId);
+      return { ...failed, outcome: "retried", delayMs, carry };
+    }
+  }
+}
+
+/** Whether a job with this many failures has had its last chance. */
+export function reachesBackstop(failureCount: number, backstop: number | null): boolean {
+  return backstop !== null && failureCount >= backstop;
+}
+
+const carryNote = "carry could not be serialized";
+const unencodable = Symbol("unencodable");
+
+function tryEncode(encode: () => string | null): string | null | typeof unencodable {
+  try {
+    return encode();
+  } catch {
+    return unencodable;
+  }
+}
+
+function join(first: string | null, second: string | null): string | null {
+  if (first === null || second === null) return first ?? second;
+  return `${first}; ${second}`;
+}

@@ -1,0 +1,288 @@
+import type { Logger } from "./logger.ts";
+import type { Headers } from "./headers.ts";
+import type { JobRecord, JobStatus, JournalEntry } from "./journal.ts";
+import type { JobId } from "./job-id.ts";
+import type { ConstantMerge } from "./merge.ts";
+import type { Priority } from "./priority.ts";
+import type { Turn } from "./claim-plan.ts";
+import type { Recovery, StaleClaim } from "./recovery.ts";
+import type { Settlement } from "./settlement.ts";
+
+/**
+ * The ports: what a storage adapter implements and what queue and worker call.
+ *
+ * Every verb is shaped for batches: one call is one round trip for many jobs, requests and results are objects,
+ * so that a field can be added without breaking an adapter. Payloads, carries and attachments cross the ports as
+ * JSON text: a store keeps and returns them, it never looks inside. Every instant and every delay is measured by
+ * the store's own clock; no port takes "now" from its caller.
+ */
+export const PORT_VERSION = 1;
+
+/** What an adapter can do beyond the required verbs; callers read it instead of guessing. */
+export interface StoreCapabilities {
+  /** Whether producers may enqueue inside a caller's transaction (`within(tx)`). */
+  readonly transactions: boolean;
+  /** Whether the store is also a {@link Notifier}. Without it workers poll. */
+  readonly notifications: boolean;
+}
+
+interface Port {
+  readonly portVersion: typeof PORT_VERSION;
+  readonly capabilities: StoreCapabilities;
+}
+
+// ── producing ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** One job to store. The producer has made its id and validated its payload. */
+export interface EnqueueJob {
+  readonly id: JobId;
+  readonly kind: string;
+  /** JSON text of the caller's input. */
+  readonly payload: string;
+  readonly priority: Priority;
+  /** Absent or null: never coalesced. */
+  readonly dedupKey?: string | null;
+  /** What happens when a pending job of the same kind and key exists; only with a key. */
+  readonly merge?: ConstantMerge;
+  /** Milliseconds from the store's clock until the job is due; absent: due at once. Never with `runAt`. */
+  readonly delayMs?: number;
+  /** Absolute due time in epoch milliseconds. */
+  readonly runAt?: number;
+  /** The task's own lease in milliseconds, evaluated at enqueue; absent: the claim's. */
+  readonly leaseMs?: number | null;
+  readonly headers?: Headers | null;
+}
+
+/**
+ * What became of one enqueued job: a row of its own, merged into a pending one, or a repeat of an id that an
+ * earlier call already brought in.
+ */
+export type EnqueueOutcome = "enqueued" | "kept" | "replaced" | "repeated";
+
+export interface EnqueueRequest {
+  readonly jobs: readonly EnqueueJob[];
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface EnqueuedJob {
+  /** The surviving job: the request's own id, or that of the job it was merged into. */
+  readonly id: JobId;
+  readonly outcome: EnqueueOutcome;
+}
+
+export interface ProducerStore extends Port {
+  /**
+   * Stores all jobs or none, in the order given, and wakes workers if any is due soon.
+   *
+   * Throws `VenturiError` `id-conflict` when an id belongs to another kind or key, and `database` when the
+   * statement failed.
+   */
+  enqueue(request: EnqueueRequest): Promise<{ readonly jobs: readonly EnqueuedJob[] }>;
+}
+
+// ── working ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+/** A store's own name for one worker session; it fences claims together with the run count. */
+export type WorkerId = number;
+
+/** What a worker publishes about itself, so that others judge it by its own settings. */
+export interface WorkerRegistration {
+  readonly name: string;
+  readonly kinds: readonly string[];
+  /** The longest this worker sleeps without looking, in milliseconds. */
+  readonly pollMaxMs: number;
+  /** Silence after which it is presumed dead, in milliseconds. */
+  readonly workerTimeoutMs: number;
+  /** The shortest lease any of its claims may carry, in milliseconds. */
+  readonly shortestLeaseMs: number;
+}
+
+export interface ClaimKind {
+  readonly kind: string;
+  /** At most this many of the kind in this claim (what its cap leaves free), at least 1. */
+  readonly limit: number;
+  /** The lease for jobs that carry none of their own, in milliseconds. */
+  readonly leaseMs: number;
+  /** Written with the claim, so that whoever recovers it obeys it; null: never. */
+  readonly backstop: number | null;
+}
+
+export interface ClaimRequest {
+  readonly worker: WorkerId;
+  /** How many jobs at most, at least 1. */
+  readonly limit: number;
+  readonly kinds: readonly ClaimKind[];
+  /** Where the priority rotation stands; see `planClaim`. */
+  readonly turn: Turn;
+  /** Jobs that must not be claimed now, because this process still runs or settles them. */
+  readonly exclude?: readonly JobId[];
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface ClaimedJob {
+  readonly id: JobId;
+  readonly kind: string;
+  readonly priority: Priority;
+  /** JSON text. */
+  readonly payload: string;
+  /** JSON text of the stored carry; null: the initial carry. */
+  readonly carry: string | null;
+  readonly headers: Headers | null;
+  /** This claim included: the fence of everything that follows. */
+  readonly runCount: number;
+  /** Failures before this run. */
+  readonly failureCount: number;
+  /** Milliseconds between the moment the job was due and the claim, by the store's clock. */
+  readonly latencyMs: number;
+  /** The lease this claim holds, in milliseconds from the claim. */
+  readonly leaseMs: number;
+  /** When the claim ends by the store's clock. */
+  readonly leaseExpiresAt: Date;
+}
+
+export interface ClaimResult {
+  /** In priority order, then arrival. */
+  readonly jobs: readonly ClaimedJob[];
+  /** After a claim that came back short: milliseconds until the soonest job of the kinds asked for is due; null: none. */
+  readonly waitMs: number | null;
+  /** Something due could not be had because another transaction holds its row: look again soon. */
+  readonly blocked: boolean;
+}
+
+/**
+ * What became of one settlement.
+ *
+ * `applied`: by this call. `done`: by an earlier call of this very run, whose reply was lost. `busy`: the row is
+ * locked by another transaction, try again. `lost`: the claim is no longer held, nothing was written.
+ */
+export type SettleVerdict = "applied" | "done" | "busy" | "lost";
+
+export interface SettleRequest {
+  readonly worker: WorkerId;
+  readonly settlements: readonly Settlement[];
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface ClaimRef {
+  readonly jobId: JobId;
+  readonly runCount: number;
+}
+
+export interface HandBackRequest {
+  readonly worker: WorkerId;
+  readonly claims: readonly ClaimRef[];
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** A worker whose own row says that it should have been heard of by now. */
+export interface SilentWorker {
+  readonly worker: WorkerId;
+  readonly name: string;
+  readonly silentMs: number;
+  /** Silent for its whole `workerTimeout`; otherwise only suspect, and only its overdue claims are stale. */
+  readonly dead: boolean;
+}
+
+export interface BeatResult {
+  readonly silent: readonly SilentWorker[];
+  /** Milliseconds until the next live worker becomes suspect or dead if it stays silent; null: there is no other. */
+  readonly nextSuspectMs: number | null;
+  /** How long the database server has been up, in milliseconds: after an outage everyone beats before anyone recovers. */
+  readonly serverUpMs: number;
+}
+
+export interface FindStaleRequest {
+  /** Silent workers whose claims are looked for: all of them, or the overdue ones only. */
+  readonly holders: readonly { readonly worker: WorkerId; readonly overdueOnly: boolean }[];
+  /** Also claims whose worker has no row at all. */
+  readonly orphans: boolean;
+  readonly limit: number;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface RecoverRequest {
+  readonly recoveries: readonly Recovery[];
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface WorkerStore<Tx = never> extends Port {
+  /** Never present at run time: carries the type of the transactions the store can settle in. */
+  readonly "~tx"?: (tx: Tx) => void;
+
+  /** Opens a worker session; rejects with `not-migrated` where the schema is missing. */
+  startWorker(request: WorkerRegistration & { readonly signal?: AbortSignal | undefined }): Promise<{ readonly worker: WorkerId }>;
+  /** Ends a session cleanly: it is no longer waited for or woken. Its claims must have been settled or handed back. */
+  stopWorker(request: { readonly worker: WorkerId; readonly signal?: AbortSignal | undefined }): Promise<void>;
+
+  /** Claims up to `limit` due jobs, each held by nobody else. An empty claim changes nothing. */
+  claim(request: ClaimRequest): Promise<ClaimResult>;
+  /** Ends runs. Each settlement applies only where (job, worker, run count) still holds the claim; verdicts in order. */
+  settle(request: SettleRequest): Promise<{ readonly verdicts: readonly SettleVerdict[] }>;
+  /** Undoes claims whose handler never started: pending, run count as before, no journal entry. */
+  handBack(request: HandBackRequest): Promise<{ readonly verdicts: readonly SettleVerdict[] }>;
+
+  /** Publishes that the session lives (restoring its row if it was removed) and returns who has gone silent. */
+  beat(request: WorkerRegistration & { readonly worker: WorkerId; readonly signal?: AbortSignal | undefined }): Promise<BeatResult>;
+  /** Claims of silent workers, oldest lease first. */
+  findStale(request: FindStaleRequest): Promise<{ readonly claims: readonly StaleClaim[] }>;
+  /**
+   * Re-pends or kills stale claims. Each applies only while (job, holder, run count) holds the claim and the claim
+   * is still stale: overdue, or its holder dead. Locked rows are passed over. Returns which applied, in order.
+   */
+  recover(request: RecoverRequest): Promise<{ readonly applied: readonly boolean[] }>;
+
+  /** The journal of one job in order; with `limit`, its latest entries. */
+  readJournal(request: ReadJournalRequest): Promise<{ readonly entries: readonly JournalEntry[] }>;
+}
+
+/** Optional: a store that can tell workers that something became claimable. */
+export interface Notifier {
+  /**
+   * Calls `onWake` on every notification and after every (re)connection, since a notification may have been missed
+   * in between. Returns at once; connecting and reconnecting go on behind it until `close`.
+   */
+  listen(request: { readonly onWake: () => void; readonly logger?: Logger }): Subscription;
+}
+
+export interface Subscription {
+  /** Resolves when the first connection listens; never rejects. */
+  readonly listening: Promise<void>;
+  close(): Promise<void>;
+}
+
+// ── operating ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+export interface ReadJournalRequest {
+  readonly jobId: JobId;
+  /** Only the latest entries, still in order. */
+  readonly limit?: number | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** A validated filter; see `resolveJobFilter`. */
+export interface JobQuery {
+  readonly statuses: readonly JobStatus[] | null;
+  readonly kinds: readonly string[] | null;
+  readonly ids: readonly JobId[] | null;
+  /** Inclusive. */
+  readonly finishedSince: Date | null;
+  /** Exclusive. */
+  readonly finishedUntil: Date | null;
+  readonly limit: number;
+  /** Only jobs older than this id. */
+  readonly before: JobId | null;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface OperatorStore extends Port {
+  findJob(request: { readonly id: JobId; readonly signal?: AbortSignal | undefined }): Promise<{ readonly job: JobRecord | null }>;
+  /** Newest first by id, at most `limit`. */
+  queryJobs(query: JobQuery): Promise<{ readonly jobs: readonly JobRecord[] }>;
+  readJournal(request: ReadJournalRequest): Promise<{ readonly entries: readonly JournalEntry[] }>;
+}
+
+/** Everything an adapter can implement; `Tx` is the transaction that `within` and `ctx.complete` accept. */
+export interface Store<Tx = never> extends ProducerStore, WorkerStore<Tx>, OperatorStore {
+  /** A producer inside the caller's transaction; absent where `capabilities.transactions` is false. */
+  within?(tx: Tx): ProducerStore;
+}

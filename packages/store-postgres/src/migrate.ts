@@ -1,0 +1,108 @@
+import { createHash } from "node:crypto";
+import { readDatabaseFault, VenturiError } from "@venturi/core";
+import type { Database, SqlConnection } from "./database.ts";
+import { migrations } from "./migrations/index.ts";
+import type { Migration } from "./migrations/migration.ts";
+import { createNames, type Names } from "./names.ts";
+import type { Statement } from "./sql/statement.ts";
+
+const lockTimeoutMs = 5_000;
+const attempts = 12;
+
+/**
+ * Brings the tables and functions of one queue up to this code's version; safe from many processes at once.
+ *
+ * Each step and its history row are one transaction, so that an interrupted one leaves nothing behind. The lock is
+ * the transaction's own: it cannot leak through a pooler or outlive a killed process. A database that is up to date
+ * is only read, so that processes without DDL rights may call this too; one that is newer is left alone.
+ */
+export async function migrate(database: Database, names: Names, steps: readonly Migration[] = migrations): Promise<void> {
+  const pending = await findPending(database, names, steps);
+  for (const step of pending) await apply(database, names, step, steps);
+}
+
+async function findPending(database: Database, names: Names, steps: readonly Migration[]): Promise<readonly Migration[]> {
+  const doing = "read the migration history";
+  const [table] = await database.run(plain("select to_regclass($1::text)::text as name"), [names.of("migrations")], doing);
+  if (table?.["name"] == null) return steps;
+  const rows = await database.run(plain(`select version, checksum from ${names.of("migrations")}`), [], doing);
+  const applied = new Map(rows.map((row) => [row["version"], row["checksum"]]));
+  return steps.filter((step) => {
+    if (!applied.has(step.version)) return true;
+    check(step, applied.get(step.version));
+    return false;
+  });
+}
+
+async function apply(database: Database, names: Names, step: Migration, steps: readonly Migration[]): Promise<void> {
+  const doing = `apply migration ${step.version} (${step.name}) for prefix "${names.prefix}"`;
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      await database.transaction((connection) => applyOnce(connection, names, step), doing);
+      return;
+    } catch (error) {
+      const { sqlState } = readDatabaseFault(error);
+      // Somebody else's long transaction, or another process that was faster.
+      const again = sqlState !== null && ["55P03", "40P01", "40001"].includes(sqlState) && attempt < attempts;
+      if (again) {
+        if (!(await findPending(database, names, steps)).includes(step)) return;
+        continue;
+      }
+      if (sqlState === "55P03") {
+        throw new VenturiError(
+          "migration",
+          `could not ${doing}: waited ${attempts} times ${lockTimeoutMs} ms for a lock (advisory lock ${lockKey}, or a table in use); end the transaction that holds it and migrate again`,
+          { cause: error, sqlState, isRetryable: true },
+        );
+      }
+      throw error;
+    }
+  }
+}
+
+async function applyOnce(connection: SqlConnection, names: Names, step: Migration): Promise<void> {
+  const run = (text: string, values: readonly unknown[] = []) => connection.run(plain(text), values);
+  await run(`set local lock_timeout = ${lockTimeoutMs}`);
+  await run(`select pg_advisory_xact_lock(${lockKey})`);
+  const [schema] = await run("select 1 as found from pg_namespace where nspname = $1::text", [names.schema]);
+  // Asked for first: "if not exists" would want the right to create it all the same.
+  if (schema === undefined) await run(`create schema ${names.quotedSchema}`);
+  const [table] = await run("select to_regclass($1::text)::text as name", [names.of("migrations")]);
+  if (table?.["name"] == null) {
+    await run(`create table ${names.of("migrations")} (
+      version integer constraint ${names.local("migrations_pkey")} primary key,
+      name text not null,
+      checksum text not null,
+      applied_at timestamptz not null default statement_timestamp()
+    )`);
+  }
+  const [applied] = await run(`select checksum from ${names.of("migrations")} where version = $1::int4`, [step.version]);
+  if (applied !== undefined) return check(step, applied["checksum"]);
+  for (const text of step.statements(names)) await run(text);
+  await run(`insert into ${names.of("migrations")} (version, name, checksum) values ($1::int4, $2::text, $3::text)`, [
+    step.version,
+    step.name,
+    checksum(step),
+  ]);
+}
+
+/** One lock for all queues of a database: migrations are rare, and two of them may create the same schema. */
+const lockKey = "hashtext('venturi:migrate'), 0";
+
+function check(step: Migration, found: unknown): void {
+  if (found === checksum(step)) return;
+  throw new VenturiError(
+    "migration",
+    `migration ${step.version} (${step.name}) was applied in another form than this code holds; use the version of venturi that made this database, or a fresh prefix`,
+  );
+}
+
+/** Of the statements under fixed names, so that every prefix has the same. */
+function checksum(step: Migration): string {
+  const canonical = createNames({ prefix: "venturi", schema: "public" });
+  return createHash("sha256").update(step.statements(canonical).join(";\n")).digest("hex");
+}
+
+function plain(text: string): Statement {
+  return { name: "", text };
+}

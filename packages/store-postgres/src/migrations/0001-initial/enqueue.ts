@@ -1,0 +1,224 @@
+import type { Names } from "../../names.ts";
+import { buckets } from "./tables.ts";
+
+/**
+ * `enqueue_v1(jobs jsonb)`: what every producer calls, from any driver, in its own transaction or none.
+ *
+ * Takes an array of `{ id?, kind, payload, priority?, dedup_key?, merge?, delay_ms?, run_at?, lease_ms?, headers? }`
+ * and returns `(ord, id, outcome)` in order: `enqueued`, `kept`, `replaced` or `repeated`. All or nothing.
+ * Raises VT001 when an id belongs to another kind or key, VT002 for input it refuses.
+ *
+ * plpgsql, not SQL: lock and read have to be separate statements, since one statement would read the snapshot from
+ * before the lock. Jobs without a candidate are inserted as a set; only those that meet a pending job of their key,
+ * or each other, are decided one by one.
+ */
+export function enqueue(n: Names): string[] {
+  return [
+    `create function ${n.of("enqueue_v1")}(jobs jsonb) returns table (ord integer, id text, outcome text)
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $fn$
+#variable_conflict use_column
+declare
+  v_clock timestamptz := ${n.of("clock")}();
+  v_far constant timestamptz := '9999-01-01T00:00:00Z';
+  v_ids uuid[]; v_kinds text[]; v_kind_ids integer[]; v_priorities smallint[]; v_keys text[]; v_merges text[];
+  v_ats timestamptz[]; v_leases double precision[]; v_payloads jsonb[]; v_headers jsonb[];
+  v_buckets smallint[];
+  -- What becomes of each: i insert, d decide one by one, r repeat of an id known already.
+  v_states text[];
+  v_results uuid[]; v_outcomes text[];
+  v_new uuid[]; v_wanted integer;
+  v_problem text; v_soonest timestamptz; v_candidate record; v_known record; i integer;
+begin
+  select array_agg(x.id order by x.ord), array_agg(x.kind order by x.ord), array_agg(k.id order by x.ord),
+    array_agg(x.tier order by x.ord), array_agg(x.dedup_key order by x.ord), array_agg(x.merge order by x.ord),
+    array_agg(least(x.due, v_far) order by x.ord), array_agg(x.lease_ms order by x.ord),
+    array_agg(x.payload order by x.ord), array_agg(x.headers order by x.ord), min(x.problem)
+  into v_ids, v_kinds, v_kind_ids, v_priorities, v_keys, v_merges, v_ats, v_leases, v_payloads, v_headers, v_problem
+  from (
+    select r.ord, r.kind, r.dedup_key, r.lease_ms, r.headers,
+      coalesce(r.payload, 'null') as payload,
+      coalesce(r.id, (lpad(to_hex((extract(epoch from v_clock) * 1000)::bigint), 12, '0')
+        || substr(replace(gen_random_uuid()::text, '-', ''), 13))::uuid) as id,
+      case when r.dedup_key is not null then coalesce(r.merge, 'replace') end as merge,
+      case coalesce(r.priority, 'normal') when 'high' then 0 when 'normal' then 1 when 'low' then 2 end::smallint as tier,
+      case when r.run_at is not null then greatest(r.run_at, v_clock)
+        when r.delay_ms > 0 then v_clock + make_interval(secs => least(r.delay_ms, 2.5e14) / 1000)
+        else v_clock end as due,
+      case
+        when r.kind is null or length(r.kind) not between 1 and 200 then r.ord || ': kind must have 1 to 200 characters'
+        when coalesce(r.priority, 'normal') not in ('high', 'normal', 'low') then r.ord || ': priority must be high, normal or low'
+        when length(r.dedup_key) > 512 then r.ord || ': dedup_key must have at most 512 characters'
+        when r.merge is not null and r.merge not in ('keep', 'replace', 'independent') then r.ord || ': merge must be keep, replace or independent'
+        when r.delay_ms is not null and r.run_at is not null then r.ord || ': delay_ms and run_at exclude each other'
+        when r.delay_ms = 'NaN' or r.lease_ms = 'NaN' or r.lease_ms < 0 then r.ord || ': delay_ms and lease_ms must be milliseconds'
+        when r.headers is not null and jsonb_typeof(r.headers) <> 'object' then r.ord || ': headers must be an object'
+      end as problem
+    from rows from (jsonb_to_recordset(jobs) as (id uuid, kind text, payload jsonb, priority text, dedup_key text,
+      merge text, delay_ms double precision, run_at timestamptz, lease_ms double precision, headers jsonb)
+    ) with ordinality r(id, kind, payload, priority, dedup_key, merge, delay_ms, run_at, lease_ms, headers, ord)
+  ) x left join ${n.of("kinds")} k on k.name = x.kind;
+
+  if v_ids is null then return; end if;
+  if v_problem is not null then
+    raise exception 'cannot enqueue job %', v_problem using errcode = 'VT002', hint = 'Nothing was enqueued.';
+  end if;
+
+  -- Look before inserting: on conflict do nothing burns an identity value on every call.
+  if array_position(v_kind_ids, null) is not null then
+    insert into ${n.of("kinds")} (name)
+      select distinct u.kind from unnest(v_kinds, v_kind_ids) u(kind, id) where u.id is null order by u.kind
+      on conflict (name) do nothing;
+    select array_agg(k.id order by u.ord) into v_kind_ids
+      from unnest(v_kinds) with ordinality u(kind, ord) join ${n.of("kinds")} k on k.name = u.kind;
+  end if;
+
+  v_results := v_ids;
+  v_outcomes := array_fill('enqueued'::text, array[cardinality(v_ids)]);
+  v_states := array_fill('i'::text, array[cardinality(v_ids)]);
+
+  if exists (select 1 from unnest(v_keys) u(key) where u.key is not null) then
+    select array_agg(case when u.key is null then null else (hashtext(u.kind_id || ':' || u.key) & ${buckets - 1})::smallint end order by u.ord)
+      into v_buckets from unnest(v_kind_ids, v_keys) with ordinality u(kind_id, key, ord);
+    -- Each bucket once, in ascending order: whoever wants several waits in the same order as everybody.
+    perform pg_advisory_xact_lock(${lockClass(n)}, s.bucket)
+      from (select distinct u.bucket from unnest(v_buckets) u(bucket) where u.bucket is not null order by 1) s;
+    -- A new statement, hence a snapshot from after the lock.
+    select array_agg(case
+        when u.key is null then 'i'
+        when u.same_key > 1 then 'd'
+        when u.merge = 'independent' then 'i'
+        when exists (select 1 from ${n.of("queue")} q where q.kind_id = u.kind_id and q.dedup_key = u.key and q.claimed_by is null) then 'd'
+        else 'i' end order by u.ord)
+      into v_states from (
+        select s.*, count(*) over (partition by s.kind_id, s.key) as same_key
+        from unnest(v_kind_ids, v_keys, v_merges) with ordinality s(kind_id, key, merge, ord)) u;
+    -- An id that was merged away when it first came is known by its journal entry.
+    for v_known in
+      select u.ord, u.id as incoming, e.job_id, b.kind_id = u.kind_id and b.dedup_key is not distinct from u.key as same
+      from unnest(v_ids, v_kind_ids, v_keys) with ordinality u(id, kind_id, key, ord)
+      join ${n.of("journal")} e on e.incoming_id = u.id join ${n.of("jobs")} b on b.id = e.job_id
+    loop
+      if not v_known.same then ${conflict("v_known.incoming")} end if;
+      v_states[v_known.ord] := 'r'; v_outcomes[v_known.ord] := 'repeated'; v_results[v_known.ord] := v_known.job_id;
+    end loop;
+  end if;
+
+  -- Ids that exist already: a repeat whose first reply was lost, or a conflict.
+  for v_known in
+    select u.ord, u.id as incoming, b.kind_id = u.kind_id and b.dedup_key is not distinct from u.key as same
+    from unnest(v_ids, v_kind_ids, v_keys) with ordinality u(id, kind_id, key, ord) join ${n.of("jobs")} b on b.id = u.id
+  loop
+    if not v_known.same then ${conflict("v_known.incoming")} end if;
+    v_states[v_known.ord] := 'r'; v_outcomes[v_known.ord] := 'repeated';
+  end loop;
+
+  select count(*) into v_wanted from unnest(v_states) u(state) where u.state = 'i';
+  if v_wanted > 0 then
+    with made as (
+      insert into ${n.of("jobs")} (id, created_at, kind_id, priority, dedup_key, payload, headers)
+      select u.id, v_clock, u.kind_id, u.priority, u.key, u.payload, u.headers
+      from unnest(v_states, v_ids, v_kind_ids, v_priorities, v_keys, v_payloads, v_headers)
+        with ordinality u(state, id, kind_id, priority, key, payload, headers, ord)
+      where u.state = 'i' order by u.ord
+      on conflict do nothing returning id)
+    select array_agg(made.id) into v_new from made;
+
+    if coalesce(cardinality(v_new), 0) < v_wanted then
+      -- Another call with the same id committed in between, or the id stands in this call twice.
+      for v_known in
+        select u.ord, u.id as incoming, b.kind_id = u.kind_id and b.dedup_key is not distinct from u.key as same
+        from (select s.*, row_number() over (partition by s.id order by s.ord) as nth
+              from unnest(v_states, v_ids, v_kind_ids, v_keys) with ordinality s(state, id, kind_id, key, ord) where s.state = 'i') u
+        join ${n.of("jobs")} b on b.id = u.id
+        where u.nth > 1 or not u.id = any (coalesce(v_new, '{}'))
+      loop
+        if not v_known.same then ${conflict("v_known.incoming")} end if;
+        v_states[v_known.ord] := 'r'; v_outcomes[v_known.ord] := 'repeated';
+      end loop;
+    end if;
+
+    insert into ${n.of("queue")} (job_id, visible_at, scheduled, kind_id, priority, dedup_key, lease_ms)
+    select u.id, u.at, u.at > v_clock, u.kind_id, u.priority, u.key, u.lease_ms
+    from unnest(v_states, v_ids, v_ats, v_kind_ids, v_priorities, v_keys, v_leases)
+      with ordinality u(state, id, at, kind_id, priority, key, lease_ms, ord)
+    where u.state = 'i' order by u.ord;
+    select min(u.at) into v_soonest from unnest(v_states, v_ats) u(state, at) where u.state = 'i';
+  end if;
+
+  if v_buckets is not null then
+    update ${n.of("keys")} k set n = k.n + 1
+      where k.bucket = any (array(select u.bucket from unnest(v_states, v_buckets) u(state, bucket) where u.bucket is not null and u.state = 'i'));
+    for i in select u.ord from unnest(v_states) with ordinality u(state, ord) where u.state = 'd' order by u.ord loop
+      -- Locked, so that no claim slips in between the decision and what it writes.
+      select q.job_id, q.run_count, q.failure_count, q.visible_at, q.priority, q.scheduled into v_candidate
+        from ${n.of("queue")} q
+        where q.kind_id = v_kind_ids[i] and q.dedup_key = v_keys[i] and q.claimed_by is null
+          and v_merges[i] <> 'independent'
+        order by q.seq limit 1 for update;
+      if not found then
+        insert into ${n.of("jobs")} (id, created_at, kind_id, priority, dedup_key, payload, headers)
+          values (v_ids[i], v_clock, v_kind_ids[i], v_priorities[i], v_keys[i], v_payloads[i], v_headers[i])
+          on conflict do nothing;
+        if not found then
+          select b.kind_id = v_kind_ids[i] and b.dedup_key is not distinct from v_keys[i] as same into v_known
+            from ${n.of("jobs")} b where b.id = v_ids[i];
+          if not v_known.same then ${conflict("v_ids[i]")} end if;
+          v_outcomes[i] := 'repeated';
+          continue;
+        end if;
+        update ${n.of("keys")} k set n = k.n + 1 where k.bucket = v_buckets[i];
+        insert into ${n.of("queue")} (job_id, visible_at, scheduled, kind_id, priority, dedup_key, lease_ms)
+          values (v_ids[i], v_ats[i], v_ats[i] > v_clock, v_kind_ids[i], v_priorities[i], v_keys[i], v_leases[i]);
+        v_soonest := least(v_soonest, v_ats[i]);
+        continue;
+      end if;
+      if v_candidate.job_id = v_ids[i] then
+        v_outcomes[i] := 'repeated';
+        continue;
+      end if;
+      v_results[i] := v_candidate.job_id;
+      if v_merges[i] = 'keep' then
+        v_outcomes[i] := 'kept';
+      else
+        v_outcomes[i] := 'replaced';
+        update ${n.of("jobs")} b set payload = v_payloads[i], headers = v_headers[i], priority = v_priorities[i], version = coalesce(b.version, 0) + 1
+          where b.id = v_candidate.job_id;
+        update ${n.of("queue")} q set carry = null, priority = v_priorities[i], lease_ms = v_leases[i], version = q.version + 1,
+            visible_at = least(q.visible_at, v_ats[i]), scheduled = q.scheduled and least(q.visible_at, v_ats[i]) > v_clock,
+            -- It arrives now if this made it due; otherwise it keeps its place.
+            seq = case when q.scheduled and least(q.visible_at, v_ats[i]) <= v_clock
+              then nextval(pg_get_serial_sequence(${n.literal(n.of("queue"))}, 'seq')) else q.seq end
+          where q.job_id = v_candidate.job_id;
+        if v_ats[i] < v_candidate.visible_at or v_priorities[i] < v_candidate.priority then
+          v_soonest := least(v_soonest, least(v_ats[i], v_candidate.visible_at));
+        end if;
+      end if;
+      insert into ${n.of("journal")} (recorded_at, job_id, kind_id, run_no, failure_count, outcome, note, incoming_id)
+        values (v_clock, v_candidate.job_id, v_kind_ids[i], v_candidate.run_count, v_candidate.failure_count, 'm', v_merges[i], v_ids[i]);
+    end loop;
+  end if;
+
+  -- Once a call, and only if a worker could sleep past it: NOTIFY takes a database-wide lock at commit.
+  if v_soonest is not null and (v_soonest <= v_clock or v_soonest <= v_clock + make_interval(secs => (
+      select coalesce(least(max(w.poll_max_ms), 2.5e14), 0) / 1000 from ${n.of("workers")} w
+      where w.stopping_at is null and w.beat_at > v_clock - make_interval(secs => least(w.worker_timeout_ms, 2.5e14) / 1000))))
+    and (select m.notify from ${n.of("meta")} m)
+  then
+    perform pg_notify(${n.literal(n.prefix)}, '');
+  end if;
+
+  return query select u.ord::integer, u.id::text, u.outcome from unnest(v_results, v_outcomes) with ordinality u(id, outcome, ord) order by u.ord;
+end
+$fn$`,
+  ];
+}
+
+/** The lock space is shared with the user's application, so the class comes from schema and prefix. */
+function lockClass(n: Names): string {
+  return `pg_catalog.hashtext(${n.literal(`venturi:${n.schema}.${n.prefix}`)})`;
+}
+
+function conflict(id: string): string {
+  return `raise exception 'job id % belongs to a job of another kind or key', ${id}
+        using errcode = 'VT001', detail = ${id}::text, hint = 'Repeat an id only with the job it was first given to.';`;
+}

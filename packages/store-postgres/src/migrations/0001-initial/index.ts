@@ -1,0 +1,11 @@
+import type { Migration } from "../migration.ts";
+import { enqueue } from "./enqueue.ts";
+import { helpers } from "./helpers.ts";
+import { tables } from "./tables.ts";
+import { turns } from "./turns.ts";
+
+export const initial: Migration = {
+  version: 1,
+  name: "initial",
+  statements: (names) => [...tables(names), ...helpers(names), ...turns(names), ...enqueue(names)],
+};

@@ -1,0 +1,104 @@
+import { invalidArgument, type Logger, type NameOptions, resolveNames, silentLogger } from "@venturi/core";
+import type { ClientConfig } from "pg";
+import type { KyselyInstance } from "./kysely-source.ts";
+import { createNames, type Names } from "./names.ts";
+import type { PgPoolLike } from "./pg-like.ts";
+
+/** What every way of making a store has in common. */
+export interface StoreOptions extends NameOptions {
+  /**
+   * Whether statements are prepared under names; false behind a pooler in transaction mode.
+   * @defaultValue true
+   */
+  readonly preparedStatements?: boolean | undefined;
+  /**
+   * Whether workers listen for notifications, over a connection of their own; without, they poll.
+   * @defaultValue true
+   */
+  readonly listen?: boolean | undefined;
+  /**
+   * Where to listen, if not where the statements go: past a pooler, which hides notifications.
+   * @defaultValue the pool's own settings; none for a borrowed Kysely instance
+   */
+  readonly listenConnectionString?: string | undefined;
+  /**
+   * Where an operator reads of lost connections.
+   * @defaultValue writes nothing
+   */
+  readonly logger?: Logger | undefined;
+}
+
+/** A store with a pool of its own, see `PostgresStore.connect`. */
+export interface ConnectOptions extends StoreOptions {
+  readonly connectionString: string;
+  /**
+   * TLS, exactly as `pg` takes it, for the pool and the LISTEN connection alike.
+   * @defaultValue what the connection string says
+   */
+  readonly ssl?: ClientConfig["ssl"] | undefined;
+  /**
+   * Most connections of the pool; the LISTEN connection comes on top.
+   * @defaultValue 10
+   */
+  readonly maxConnections?: number | undefined;
+}
+
+/** A store on a `pg` pool or a Kysely instance of the application's, which it never ends. */
+export type BorrowOptions = StoreOptions &
+  (
+    | { readonly pool: PgPoolLike; readonly db?: undefined; readonly ssl?: ClientConfig["ssl"] | undefined }
+    | { readonly db: KyselyInstance; readonly pool?: undefined; readonly ssl?: ClientConfig["ssl"] | undefined }
+  );
+
+export interface ResolvedOptions {
+  readonly names: Names;
+  readonly preparedStatements: boolean;
+  readonly listen: boolean;
+  readonly listenConnectionString: string | undefined;
+  readonly ssl: ClientConfig["ssl"] | undefined;
+  readonly logger: Logger;
+}
+
+export const DEFAULT_STORE_OPTIONS = { preparedStatements: true, listen: true, maxConnections: 10, logger: silentLogger } as const;
+
+const common = ["prefix", "schema", "preparedStatements", "listen", "listenConnectionString", "ssl", "logger"];
+
+/** Validates the common options; throws `invalid-argument` naming the one that is wrong. */
+export function resolveOptions(options: StoreOptions & { readonly ssl?: unknown }, own: readonly string[]): ResolvedOptions {
+  if (typeof options !== "object" || options === null) {
+    throw invalidArgument("options", "must be an object", `pass { ${own.join(", ")} }`);
+  }
+  const known = [...own, ...common];
+  for (const name of Object.keys(options)) {
+    if (!known.includes(name)) throw invalidArgument(name, "is not an option of PostgresStore", `use ${known.join(", ")}`);
+  }
+  const { preparedStatements, listen, listenConnectionString, logger } = options;
+  return {
+    names: createNames(resolveNames(options)),
+    preparedStatements: flag("preparedStatements", preparedStatements, DEFAULT_STORE_OPTIONS.preparedStatements),
+    listen: flag("listen", listen, DEFAULT_STORE_OPTIONS.listen),
+    listenConnectionString: listenConnectionString === undefined ? undefined : connectionString("listenConnectionString", listenConnectionString),
+    ssl: options.ssl as ClientConfig["ssl"],
+    logger: logger ?? DEFAULT_STORE_OPTIONS.logger,
+  };
+}
+
+/** Never shown in an error: it holds a password. */
+export function connectionString(name: string, value: unknown): string {
+  if (typeof value !== "string" || value.trim() === "") {
+    throw invalidArgument(name, "must be a non-empty string", 'pass it as in "postgres://user:password@host:5432/database"');
+  }
+  return value;
+}
+
+export function maxConnections(value: unknown): number {
+  if (value === undefined) return DEFAULT_STORE_OPTIONS.maxConnections;
+  if (Number.isInteger(value) && (value as number) >= 1) return value as number;
+  throw invalidArgument("maxConnections", "must be a whole number of at least 1", "one connection suffices for every operation");
+}
+
+function flag(name: string, value: unknown, fallback: boolean): boolean {
+  if (value === undefined) return fallback;
+  if (typeof value === "boolean") return value;
+  throw invalidArgument(name, "must be true or false", `leave it out for ${fallback}`);
+}

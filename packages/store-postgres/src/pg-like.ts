@@ -1,0 +1,53 @@
+/**
+ * The parts of `pg` that the store uses, by their shape, so that a pool made by another copy or version of `pg`
+ * fits, and nothing here depends on its types.
+ */
+export interface PgQuery {
+  readonly name?: string;
+  readonly text: string;
+  readonly values: unknown[];
+  readonly types?: PgTypes;
+}
+
+export interface PgTypes {
+  getTypeParser(oid: number, format?: string): (value: string) => unknown;
+}
+
+export interface PgResult {
+  readonly rows: readonly unknown[];
+}
+
+export interface PgQueryable {
+  query(query: PgQuery): Promise<PgResult>;
+}
+
+export interface PgClientLike extends PgQueryable {
+  on(event: "error", listener: (error: Error) => void): unknown;
+  removeListener(event: "error", listener: (error: Error) => void): unknown;
+  release(error?: Error | boolean): void;
+}
+
+export interface PgPoolLike extends PgQueryable {
+  connect(): Promise<PgClientLike>;
+  on(event: "error", listener: (error: Error) => void): unknown;
+  end(): Promise<void>;
+  readonly options?: { readonly max?: number };
+}
+
+/** A client of our own, which only listens. */
+export interface PgListenClient {
+  connect(): Promise<unknown>;
+  query(query: { readonly text: string; readonly values?: unknown[] }): Promise<PgResult>;
+  on(event: "error" | "end", listener: (error?: Error) => void): unknown;
+  on(event: "notification", listener: () => void): unknown;
+  end(): Promise<void>;
+}
+
+const numeric = new Set([23, 701]);
+const toNumber = (value: string): unknown => Number(value);
+const asText = (value: string): unknown => value;
+
+/** Statements return only text, int4 and float8; whatever parsers the application has set change nothing. */
+export const plainTypes: PgTypes = {
+  getTypeParser: (oid) => (numeric.has(oid) ? toNumber : asText),
+};

@@ -1,0 +1,92 @@
+import {
+  type ClaimedJob,
+  fromUuid,
+  type JobRecord,
+  type JobStatus,
+  type JournalEntry,
+  type JournalOutcome,
+  type Priority,
+  readHeaders,
+  type StaleClaim,
+} from "@venturi/core";
+import type { Row } from "./database.ts";
+
+const priorities: readonly Priority[] = ["high", "normal", "low"];
+
+/** A claimed row; the kind's name is looked up by its number. */
+export function toClaimedJob(row: Row, kind: string): ClaimedJob {
+  const headers = row["headers"];
+  return {
+    id: fromUuid(row["job_id"] as string),
+    kind,
+    priority: toPriority(row["priority"]),
+    payload: row["payload"] as string,
+    carry: row["carry"] as string | null,
+    headers: headers === null ? null : readHeaders(headers as string),
+    runCount: row["run_count"] as number,
+    failureCount: row["failure_count"] as number,
+    latencyMs: row["latency_ms"] as number,
+    leaseMs: row["lease_ms"] as number,
+    leaseExpiresAt: new Date(row["lease_expires_ms"] as number),
+  };
+}
+
+export function toStaleClaim(row: Row): StaleClaim {
+  return {
+    jobId: fromUuid(row["job_id"] as string),
+    kind: row["kind"] as string,
+    payload: row["payload"] as string,
+    runCount: row["run_count"] as number,
+    failureCount: row["failure_count"] as number,
+    backstop: row["backstop"] as number | null,
+    holder: row["claimed_by"] as number,
+    overdue: row["overdue"] === 1,
+  };
+}
+
+export function toJobRecord(row: Row): JobRecord {
+  return {
+    id: fromUuid(row["job_id"] as string),
+    kind: row["kind"] as string,
+    status: row["status"] as JobStatus,
+    priority: toPriority(row["priority"]),
+    payload: toJson(row["payload"]),
+    carry: toJson(row["carry"]),
+    headers: readHeaders(row["headers"] as string | null),
+    runCount: row["run_count"] as number,
+    failureCount: row["failure_count"] as number,
+    dedupKey: row["dedup_key"] as string | null,
+    createdAt: new Date(row["created_ms"] as number),
+    visibleAt: toDate(row["visible_ms"]),
+    finishedAt: toDate(row["finished_ms"]),
+    claimedBy: row["claimed_by"] as string | null,
+    leaseExpiresAt: toDate(row["lease_expires_ms"]),
+  };
+}
+
+export function toJournalEntry(row: Row): JournalEntry {
+  return {
+    jobId: fromUuid(row["job_id"] as string),
+    kind: row["kind"] as string,
+    runNo: row["run_no"] as number,
+    outcome: row["outcome"] as JournalOutcome,
+    note: row["note"] as string | null,
+    attachment: toJson(row["attachment"]),
+    detail: toJson(row["detail"]) as JournalEntry["detail"],
+    worker: row["worker"] as string | null,
+    startedAt: toDate(row["started_ms"]),
+    recordedAt: new Date(row["recorded_ms"] as number),
+  };
+}
+
+function toPriority(tier: unknown): Priority {
+  return priorities[tier as number] ?? "normal";
+}
+
+function toDate(ms: unknown): Date | null {
+  return ms === null ? null : new Date(ms as number);
+}
+
+function toJson(text: unknown): unknown {
+  return text === null ? null : JSON.parse(text as string);
+}

@@ -1,0 +1,45 @@
+import type { Names } from "../names.ts";
+import { msUntil, type Statement, statement } from "./statement.ts";
+
+/**
+ * Publishes that a worker lives, restoring its row if it was removed or given up, and returns who has gone silent.
+ * Each worker is judged by the timeout and shortest lease in its own row. The table is tiny.
+ *
+ * Parameters: 1 id · 2 name · 3 kinds · 4 poll max ms · 5 worker timeout ms · 6 shortest lease ms · 7 code version.
+ */
+export function beat(n: Names): Statement {
+  const silence = (ms: string) => `w.beat_at + make_interval(secs => least(${ms}, 2.5e14) / 1000)`;
+  const suspectAt = silence("least(w.worker_timeout_ms, w.shortest_lease_ms)");
+  const deadAt = silence("w.worker_timeout_ms");
+  return statement(
+    "beat",
+    `with me as (
+  insert into ${n.of("workers")} as w (id, name, started_at, beat_at, kinds, poll_max_ms, worker_timeout_ms, shortest_lease_ms, code_version)
+  values ($1::int4, $2::text, ${n.of("clock")}(), ${n.of("clock")}(), $3::text[], $4::float8, $5::float8, $6::float8, $7::int4)
+  on conflict (id) do update set beat_at = excluded.beat_at, stopping_at = null
+), others as materialized (
+  select w.id, w.name, -${msUntil(n, "w.beat_at")} as silent_ms, ${deadAt} <= ${n.of("clock")}() as dead, ${suspectAt} <= ${n.of("clock")}() as suspect,
+    case when ${suspectAt} > ${n.of("clock")}() then ${suspectAt} when ${deadAt} > ${n.of("clock")}() then ${deadAt} end as next_at
+  from ${n.of("workers")} w where w.stopping_at is null and w.id <> $1::int4
+)
+select (extract(epoch from statement_timestamp() - pg_postmaster_start_time()) * 1000)::float8 as server_up_ms,
+  ${msUntil(n, "(select min(next_at) from others)")} as next_suspect_ms,
+  s.id, s.name, s.silent_ms, s.dead::int4 as dead
+from (select 1) one left join others s on s.suspect or s.dead
+order by s.silent_ms desc`,
+  );
+}
+
+/** Opens a worker session. Parameters: 1 name · 2 kinds · 3 poll max ms · 4 worker timeout ms · 5 shortest lease ms · 6 code version. */
+export function startWorker(n: Names): Statement {
+  return statement(
+    "start_worker",
+    `insert into ${n.of("workers")} (name, started_at, beat_at, kinds, poll_max_ms, worker_timeout_ms, shortest_lease_ms, code_version)
+  values ($1::text, ${n.of("clock")}(), ${n.of("clock")}(), $2::text[], $3::float8, $4::float8, $5::float8, $6::int4) returning id`,
+  );
+}
+
+/** Ends a worker session cleanly. Parameters: 1 id. */
+export function stopWorker(n: Names): Statement {
+  return statement("stop_worker", `update ${n.of("workers")} set stopping_at = ${n.of("clock")}() where id = $1::int4`);
+}

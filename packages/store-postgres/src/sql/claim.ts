@@ -1,0 +1,84 @@
+import type { Names } from "../names.ts";
+import { epochMs, msUntil, type Statement, statement } from "./statement.ts";
+
+/**
+ * Claims up to a limit of due jobs in one statement of three steps, so that several claimers at once each find work:
+ *
+ * 1. an unlocked probe of what waits per kind and tier, bounded by the limit;
+ * 2. quotas per kind and tier, cut by each kind's room and by the turns of the priority rotation (`turns_v1`);
+ * 3. a locked walk per kind and tier, `LIMIT quota FOR UPDATE SKIP LOCKED`: what another claimer holds is walked
+ *    past, where locking the probed rows themselves would leave overlapping claimers with nothing.
+ *
+ * Where all that waits is one kind of one tier, the quota is the limit and the probe falls away.
+ *
+ * Index: `queue_ready_idx (kind_id, priority, seq) where not scheduled`, in every step, entered behind the mark of
+ * its kind and tier. The update touches no indexed column, so that it stays heap-only.
+ *
+ * Claims nothing when a scheduled job of these kinds is due (`due`): it has to be promoted first, since what one
+ * statement promotes it cannot also claim. `ignore_due` claims all the same.
+ *
+ * Parameters: 1 worker · 2 limit · 3 kind ids · 4 room per kind · 5 lease ms per kind · 6 backstop per kind ·
+ * 7 rotation counter · 8 ratio or null · 9–11 ready marks per kind for tier 0–2 (seq) · 12–14 due marks (epoch ms) ·
+ * 15 excluded job ids · 16 ignore_due (0/1).
+ */
+export function claim(n: Names): Statement {
+  const ready = (pair: string) => `q.kind_id = ${pair}.kind_id and q.priority = ${pair}.tier and not q.scheduled
+      and q.seq > ${pair}.mark and q.claimed_by is null and q.run_count < 2147483647 and q.job_id <> all ($15::uuid[])`;
+  return statement(
+    "claim",
+    `with kind as materialized (
+  select u.* from unnest($3::int4[], $4::int4[], $5::float8[], $6::int4[], $9::int8[], $10::int8[], $11::int8[],
+      $12::float8[], $13::float8[], $14::float8[])
+    u(kind_id, room, lease_ms, backstop, mark0, mark1, mark2, due0, due1, due2)
+  join ${n.of("kinds")} k on k.id = u.kind_id and k.paused_at is null
+), pair as materialized (
+  select k.kind_id, k.room, p.* from kind k cross join lateral (values
+    (0::int2, k.mark0, k.due0), (1::int2, k.mark1, k.due1), (2::int2, k.mark2, k.due2)) p(tier, mark, due_mark)
+), soon as materialized (
+  select min(s.visible_at) as at from pair p cross join lateral (
+    select q.visible_at from ${n.of("queue")} q
+    where q.scheduled and q.kind_id = p.kind_id and q.priority = p.tier and q.visible_at > to_timestamp(p.due_mark / 1000)
+    order by q.visible_at limit 1) s
+), present as materialized (
+  select p.* from pair p cross join lateral (
+    select 1 from ${n.of("queue")} q where ${ready("p")} order by q.seq limit 1) s
+  where $16::int4 = 1 or coalesce((select at from soon) > ${n.of("clock")}(), true)
+), probe as materialized (
+  select p.kind_id, p.tier, s.seq from present p cross join lateral (
+    select q.seq from ${n.of("queue")} q where ${ready("p")} order by q.seq limit least(p.room, $2::int4)) s
+  where (select count(*) from present) > 1
+), quota as materialized (
+  select p.kind_id, p.tier, least(p.room, $2::int4) as n from present p where (select count(*) from present) = 1
+  union all
+  select t.kind_id, t.priority, t.n
+  from (select array_agg(w.kind_id order by w.tier, w.seq) as kinds, array_agg(w.tier order by w.tier, w.seq) as tiers
+        from probe w having count(*) > 0) w
+  cross join lateral ${n.of("turns_v1")}($2::int4, $7::int8, $8::int4, w.kinds, w.tiers, $3::int4[], $4::int4[]) t
+), picked as materialized (
+  select s.job_id, p.kind_id, p.tier, k.lease_ms, k.backstop
+  from quota z join present p on p.kind_id = z.kind_id and p.tier = z.tier join kind k on k.kind_id = z.kind_id
+  cross join lateral (
+    select q.job_id from ${n.of("queue")} q where ${ready("p")} order by q.seq limit z.n for update skip locked) s
+), claimed as (
+  update ${n.of("queue")} q set claimed_by = $1::int4, claimed_at = ${n.of("clock")}(), run_count = q.run_count + 1, backstop = p.backstop,
+    lease_expires_at = ${n.of("clock")}() + make_interval(secs => coalesce(q.lease_ms, p.lease_ms) / 1000)
+  from picked p where q.job_id = p.job_id
+  returning q.job_id, q.seq, q.kind_id, q.priority, q.run_count, q.failure_count, q.carry, q.visible_at, q.lease_expires_at,
+    coalesce(q.lease_ms, p.lease_ms) as lease_ms
+), held as materialized (
+  select 1 from present p cross join lateral (
+    select 1 from ${n.of("queue")} q where ${ready("p")} order by q.seq limit 1
+    offset (select count(*) from picked x where x.kind_id = p.kind_id and x.tier = p.tier)) s
+  where (select count(*) from picked) < $2::int4
+    and (select count(*) from picked x where x.kind_id = p.kind_id) < p.room
+  limit 1
+)
+select info.*, c.job_id::text, c.kind_id, c.priority::int4 as priority, c.seq::float8 as seq, c.run_count, c.failure_count,
+  c.carry::text as carry, c.lease_ms, ${epochMs("c.lease_expires_at")} as lease_expires_ms, -${msUntil(n, "c.visible_at")} as latency_ms,
+  b.payload::text as payload, b.headers::text as headers
+from (select ${msUntil(n, "(select at from soon)")} as wait_ms, (exists (select 1 from held))::int4 as held,
+  current_setting('transaction_isolation') as isolation) info
+left join (claimed c join ${n.of("jobs")} b on b.id = c.job_id) on true
+order by c.priority, c.seq`,
+  );
+}

@@ -1,0 +1,54 @@
+import type { Names } from "../names.ts";
+
+/** One SQL statement with its parameters' order fixed by the file that writes it. */
+export interface Statement {
+  /** Names the prepared statement; differs where the text differs, since one connection may serve several queues. */
+  readonly name: string;
+  readonly text: string;
+}
+
+/** Names a statement after its verb and its text. */
+export function statement(verb: string, text: string): Statement {
+  return { name: `venturi_${verb}_${hash(text)}`, text };
+}
+
+/** FNV-1a, enough to tell the texts of one verb apart. */
+function hash(text: string): string {
+  let value = 0x811c9dc5;
+  for (let i = 0; i < text.length; i += 1) value = Math.imul(value ^ text.charCodeAt(i), 0x01000193) >>> 0;
+  return value.toString(36);
+}
+
+/** The furthest date that is stored: it round-trips through JavaScript and PostgreSQL. */
+export const farDate = "'9999-01-01T00:00:00Z'::timestamptz";
+
+/** `clock + ms`, cut to the far date; `ms` is an SQL expression in milliseconds. */
+export function after(n: Names, ms: string): string {
+  return `least(${n.of("clock")}() + make_interval(secs => least(greatest(${ms}, 0), 2.5e14) / 1000), ${farDate})`;
+}
+
+/** Milliseconds from the clock until an instant, as float8. */
+export function msUntil(n: Names, instant: string): string {
+  return `(extract(epoch from ${instant} - ${n.of("clock")}()) * 1000)::float8`;
+}
+
+/** Epoch milliseconds of an instant as float8: drivers parse timestamps by settings that are not ours. */
+export function epochMs(instant: string): string {
+  return `(extract(epoch from ${instant}) * 1000)::float8`;
+}
+
+/** An instant from epoch milliseconds, given as an SQL expression. */
+export function fromEpochMs(ms: string): string {
+  return `to_timestamp(${ms} / 1000)`;
+}
+
+/** `select pg_notify(…)`, sent when `condition` holds and notifications are on; an expression that yields a row or none. */
+export function notify(n: Names, condition: string): string {
+  return `(select pg_notify(${n.literal(n.prefix)}, '') from ${n.of("meta")} m where m.notify and ${condition})`;
+}
+
+/** The moment until which sleeping workers could oversleep: what is due by then is worth a NOTIFY. */
+export function horizon(n: Names): string {
+  return `(select ${after(n, "coalesce(max(w.poll_max_ms), 0)")} from ${n.of("workers")} w
+    where w.stopping_at is null and w.beat_at > ${n.of("clock")}() - make_interval(secs => least(w.worker_timeout_ms, 2.5e14) / 1000))`;
+}
