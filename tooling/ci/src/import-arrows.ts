@@ -25,7 +25,7 @@ interface Arrows {
 }
 
 /** Who may import whom. A package that is not listed here may not exist. */
-export const ARROWS: Readonly<Record<string, Arrows>> = {
+const ARROWS: Readonly<Record<string, Arrows>> = {
   "@venturi/core": { runTime: ["ulid"], types: ["@standard-schema/spec"], node: false },
   "@venturi/queue": { runTime: ["@venturi/core"], types: [], node: true },
   "@venturi/store-postgres": {

@@ -2,7 +2,7 @@ import { expect } from "vitest";
 import { type Invariant, invariants, type TableNames } from "./invariant-queries.ts";
 
 /** Whatever runs a statement: a pool or a client of `pg`. */
-export interface QueryRunner {
+interface QueryRunner {
   query(text: string, values?: unknown[]): Promise<{ rows: Record<string, unknown>[] }>;
 }
 
