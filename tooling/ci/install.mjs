@@ -1,8 +1,8 @@
 // Runs before anything is installed: plain JavaScript, Node built-ins only.
 import { spawn } from "node:child_process";
 import { accessSync, constants, mkdirSync, readFileSync } from "node:fs";
-import { tmpdir, userInfo } from "node:os";
-import { join } from "node:path";
+import { userInfo } from "node:os";
+import { isAbsolute, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
@@ -15,7 +15,11 @@ if (major < 20 || (major === 20 && minor < 19)) {
 
 /** Installs what pnpm-lock.yaml lists, with the pnpm that package.json names, fetched by npx. */
 export async function install() {
-  process.env.HOME = writableHome();
+  const home = writableHome();
+  process.env.HOME = home;
+  // Where HOME is empty, the npm that started this keeps its cache in a folder named "~".
+  if (!isAbsolute(process.env.npm_config_cache ?? ""))
+    process.env.npm_config_cache = join(home, ".npm");
   process.env.CI = "true"; // pnpm must not ask
   const { packageManager } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const args = ["-y", packageManager, "install", "--frozen-lockfile", "--prefer-offline"];
@@ -32,8 +36,8 @@ function writableHome() {
   for (const home of [process.env.HOME, userInfo().homedir]) {
     if (home && isWritable(home)) return home;
   }
-  const home = join(tmpdir(), `venturi-home-${userInfo().uid}`);
-  mkdirSync(home, { recursive: true, mode: 0o700 });
+  const home = join(root, ".venturi", "home");
+  mkdirSync(home, { recursive: true });
   return home;
 }
 

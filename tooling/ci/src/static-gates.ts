@@ -12,7 +12,7 @@ export function binary(name: string): string {
 /** Formatting and lint rules. */
 export const lintGate: Gate = commandGate("lint", {
   program: binary("biome"),
-  args: ["ci", "."],
+  args: ["ci", ".", "--colors=off"],
   cwd: root,
 });
 
