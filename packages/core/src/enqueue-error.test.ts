@@ -1,0 +1,42 @@
+import { describe, expect, it } from "vitest";
+import { toEnqueueError } from "./enqueue-error.ts";
+import { toUuid } from "./job-id.ts";
+import type { EnqueueJob } from "./store.ts";
+
+const ids = ["01ARZ3NDEKTSV4RRFFQ69G5FAV", "01ARZ3NDEKTSV4RRFFQ69G5FAW"] as const;
+const [one, two] = ids.map(
+  (id): EnqueueJob => ({ id, kind: "k", payload: "1", priority: "normal" }),
+);
+
+function thrown(fields: Record<string, unknown>, message = "failed") {
+  const jobs = [one, two].filter((job) => job !== undefined);
+  return toEnqueueError(Object.assign(new Error(message), fields), { jobs, prefix: "venturi" });
+}
+
+describe("a failed enqueue", () => {
+  it("is enqueue-unknown with the ids to repeat it with when the connection was lost", () => {
+    const error = thrown({ code: "57P01", severity: "FATAL" }, "terminating connection");
+    expect(error).toMatchObject({ code: "enqueue-unknown", isRetryable: true, ids });
+    expect(error).not.toHaveProperty("id");
+  });
+
+  it("is database, retryable, when nothing can have been sent", () => {
+    expect(thrown({ code: "ECONNREFUSED", syscall: "connect" })).toMatchObject({
+      code: "database",
+      isRetryable: true,
+    });
+  });
+
+  it("is id-conflict naming the job", () => {
+    expect(thrown({ code: "VT001", detail: `id ${toUuid(ids[0])}` })).toMatchObject({
+      code: "id-conflict",
+      id: ids[0],
+      isRetryable: false,
+      message: expect.stringContaining(ids[0]),
+    });
+  });
+
+  it("is invalid-argument when the function refuses what it was given", () => {
+    expect(thrown({ code: "VT002" })).toMatchObject({ code: "invalid-argument" });
+  });
+});

@@ -1,0 +1,59 @@
+import { readDatabaseFault, toDatabaseError } from "./database-error.ts";
+import { isVenturiError, VenturiError } from "./errors.ts";
+import { fromUuid, type JobId } from "./job-id.ts";
+import type { EnqueueJob } from "./store.ts";
+
+/** SQLSTATEs that the enqueue function of the migrations raises itself. */
+const idConflictState = "VT001";
+const refusedState = "VT002";
+
+/**
+ * What a driver threw at an enqueue statement as a `VenturiError`: `id-conflict`, `enqueue-unknown` with the ids to
+ * repeat it with where the connection was lost on the way, `not-migrated`, else `database`.
+ */
+export function toEnqueueError(
+  error: unknown,
+  statement: { readonly jobs: readonly EnqueueJob[]; readonly prefix: string },
+): VenturiError {
+  if (isVenturiError(error)) return error;
+  const { jobs, prefix } = statement;
+  const doing = `enqueue ${jobs.length === 1 ? "a job" : `${jobs.length} jobs`}`;
+  const fault = readDatabaseFault(error);
+  if (fault.sqlState === idConflictState) {
+    const id = readId(fault.detail);
+    return new VenturiError(
+      "id-conflict",
+      `could not ${doing}: the id ${id ?? "given"} belongs to a job of another kind or key; give each job an id of its own`,
+      { cause: error, sqlState: fault.sqlState, id },
+    );
+  }
+  if (fault.sqlState === refusedState) {
+    return new VenturiError(
+      "invalid-argument",
+      `could not ${doing}: ${fault.message}; the database may be at another version than this producer`,
+      { cause: error, argument: "job", sqlState: fault.sqlState },
+    );
+  }
+  if (fault.fate === "unknown")
+    return enqueueUnknown(
+      jobs.map(({ id }) => id),
+      error,
+    );
+  return toDatabaseError(error, { doing, prefix });
+}
+
+/** `enqueue-unknown`: nobody knows whether the jobs were stored, but the same ids store them once. */
+export function enqueueUnknown(ids: readonly JobId[], cause: unknown): VenturiError {
+  const { message, sqlState } = readDatabaseFault(cause);
+  const jobs = ids.length === 1 ? `job ${ids[0]}` : `${ids.length} jobs`;
+  return new VenturiError(
+    "enqueue-unknown",
+    `the connection was lost while enqueueing ${jobs} (${message}); repeat the call with the same id, it stores each job once`,
+    { cause, sqlState: sqlState ?? undefined, id: ids.length === 1 ? ids[0] : undefined, ids },
+  );
+}
+
+function readId(detail: string | null): JobId | undefined {
+  const uuid = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/i.exec(detail ?? "")?.[0];
+  return uuid === undefined ? undefined : fromUuid(uuid);
+}

@@ -1,0 +1,97 @@
+import type { EnqueuedJob, EnqueueJob } from "@venturi/core";
+
+/** Jobs that one call stores together: all of them or none. */
+export interface JobGroup {
+  readonly jobs: readonly EnqueueJob[];
+  readonly resolve: (jobs: readonly EnqueuedJob[]) => void;
+  readonly reject: (error: unknown) => void;
+  /** Whether its caller has stopped waiting: it is left out of what has not been sent yet. */
+  readonly isAbandoned: () => boolean;
+}
+
+/** Stores jobs with one statement; what it answers is in their order. */
+export type Send = (jobs: readonly EnqueueJob[]) => Promise<readonly EnqueuedJob[]>;
+
+export interface LanePolicy {
+  readonly send: Send;
+  /** Whether several calls share a statement; inside a transaction one fault would be everybody's. */
+  readonly coalesces: () => boolean;
+  /** Whether one group of a failed statement may be to blame, so that the others are tried without it. */
+  readonly isolates: (error: unknown) => boolean;
+}
+
+/** The most that one shared statement carries; a group that is larger goes alone. */
+export const MAX_STATEMENT_JOBS = 1000;
+export const MAX_STATEMENT_CHARACTERS = 1_000_000;
+
+/**
+ * One statement in flight, the rest piling up behind it: batches form by themselves, without a timer.
+ */
+export class EnqueueLane {
+  readonly #policy: LanePolicy;
+  #pile: JobGroup[] = [];
+  #isRunning = false;
+
+  constructor(policy: LanePolicy) {
+    this.#policy = policy;
+  }
+
+  add(group: JobGroup): void {
+    this.#pile.push(group);
+    if (this.#isRunning) return;
+    this.#isRunning = true;
+    // Not at once: whatever else is enqueued in this turn shares the statement.
+    queueMicrotask(() => void this.#run());
+  }
+
+  async #run(): Promise<void> {
+    while (this.#pile.length > 0) {
+      await this.#deliver(this.#takeBatch());
+    }
+    this.#isRunning = false;
+  }
+
+  #takeBatch(): JobGroup[] {
+    const pile = this.#pile;
+    const coalesces = this.#policy.coalesces();
+    let count = 0;
+    let jobs = 0;
+    let characters = 0;
+    for (const group of pile) {
+      jobs += group.jobs.length;
+      for (const job of group.jobs) characters += approximateSize(job);
+      const fits = jobs <= MAX_STATEMENT_JOBS && characters <= MAX_STATEMENT_CHARACTERS;
+      if (count > 0 && !(fits && coalesces)) break;
+      count += 1;
+    }
+    this.#pile = pile.slice(count);
+    return pile.slice(0, count);
+  }
+
+  /** Never rejects: every group gets its answer. */
+  async #deliver(batch: readonly JobGroup[]): Promise<void> {
+    const groups = batch.filter((group) => !group.isAbandoned());
+    if (groups.length === 0) return;
+    try {
+      const stored = await this.#policy.send(groups.flatMap((group) => group.jobs));
+      let from = 0;
+      for (const group of groups) {
+        group.resolve(stored.slice(from, from + group.jobs.length));
+        from += group.jobs.length;
+      }
+    } catch (error) {
+      if (groups.length === 1 || !this.#policy.isolates(error)) {
+        for (const group of groups) group.reject(error);
+        return;
+      }
+      const middle = Math.ceil(groups.length / 2);
+      await this.#deliver(groups.slice(0, middle));
+      await this.#deliver(groups.slice(middle));
+    }
+  }
+}
+
+/** Text that a job adds to a statement, give or take its names and quotes. */
+function approximateSize(job: EnqueueJob): number {
+  return job.payload.length + job.kind.length + (job.dedupKey?.length ?? 0) + 100;
+}

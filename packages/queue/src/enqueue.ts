@@ -1,0 +1,132 @@
+import {
+  type Duration,
+  differenceMs,
+  type EnqueueJob,
+  type Headers,
+  type Instant,
+  invalidArgument,
+  isUnsentJob,
+  type JobId,
+  type PreparedJob,
+  type Priority,
+  toEpochMs,
+  toHeaders,
+  toJobId,
+  toPriority,
+  type UnsentJob,
+} from "@venturi/core";
+import { nextJobId } from "./job-ids.ts";
+import { checkMembers } from "./options.ts";
+
+/** How one job is enqueued, beyond what its task says. */
+export interface JobOptions {
+  /**
+   * How long from now, by the database's clock, until the job is due; a negative number means 0.
+   * Never with `runAt`.
+   * @defaultValue due at once
+   */
+  readonly delay?: Duration | undefined;
+  /** When the job is due. Never with `delay`. */
+  readonly runAt?: Instant | undefined;
+  /**
+   * How urgent the job is.
+   * @defaultValue the task's
+   */
+  readonly priority?: Priority | undefined;
+  /** Small metadata that travels with the job, such as a trace context. */
+  readonly headers?: Headers | undefined;
+  /**
+   * The job's id, to make an enqueue repeatable: a repeat stores nothing and returns what the first
+   * call did.
+   * @defaultValue a new id
+   */
+  readonly id?: JobId | undefined;
+}
+
+/** Stops a call from waiting. */
+export interface WaitOptions {
+  /**
+   * Stops the waiting: the call rejects with the signal's reason. A job that has not been sent yet
+   * is left out; one that has been sent is stored all the same.
+   */
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface EnqueueOptions extends JobOptions, WaitOptions {}
+
+/** A job, or a job with options of its own. */
+export type EnqueueItem = UnsentJob | ({ readonly job: UnsentJob } & JobOptions);
+
+const jobOptionNames = ["delay", "runAt", "priority", "headers", "id"];
+
+/** Everything about one job that a store is given, at once unless its schema is asynchronous. */
+export function toEnqueueJob(
+  job: UnsentJob,
+  options: JobOptions,
+): EnqueueJob | Promise<EnqueueJob> {
+  if (!isUnsentJob(job)) {
+    throw invalidArgument("job", "is not a job", "call a task with its payload: Task(payload)");
+  }
+  checkMembers("options", options, jobOptionNames);
+  const chosen = readOptions(options);
+  const prepared = job.task.prepare(job.input);
+  return "then" in prepared
+    ? prepared.then((settled) => combine(settled, chosen))
+    : combine(prepared, chosen);
+}
+
+/** The same for an item of `enqueueMany`. */
+export function toItemJob(item: EnqueueItem): EnqueueJob | Promise<EnqueueJob> {
+  if (isUnsentJob(item)) return toEnqueueJob(item, {});
+  checkMembers("item", item, ["job", ...jobOptionNames]);
+  const { job, ...options } = item;
+  return toEnqueueJob(job, options);
+}
+
+interface ChosenOptions {
+  readonly id: JobId;
+  readonly priority: Priority | undefined;
+  readonly headers: Headers | null;
+  readonly due: { readonly delayMs?: number; readonly runAt?: number };
+}
+
+function readOptions({ delay, runAt, priority, headers, id }: JobOptions): ChosenOptions {
+  if (delay !== undefined && runAt !== undefined) {
+    throw invalidArgument(
+      "delay",
+      "cannot go with runAt",
+      "both say when the job is due; pass one",
+    );
+  }
+  return {
+    id: id === undefined ? nextJobId() : toJobId(id, "id"),
+    priority: priority === undefined ? undefined : toPriority(priority, "priority"),
+    headers: toHeaders(headers),
+    due: {
+      ...(delay === undefined ? {} : { delayMs: differenceMs(delay, "delay") }),
+      ...(runAt === undefined ? {} : { runAt: toEpochMs(runAt, "runAt") }),
+    },
+  };
+}
+
+function combine(prepared: PreparedJob, { id, priority, headers, due }: ChosenOptions): EnqueueJob {
+  const { kind, payload, dedupKey, merge, leaseMs } = prepared;
+  if (merge === "function") {
+    throw invalidArgument(
+      "merge",
+      `of ${JSON.stringify(kind)} is a function, which this version cannot call yet`,
+      'use "keep", "replace" or "independent"',
+    );
+  }
+  return {
+    id,
+    kind,
+    payload,
+    priority: priority ?? prepared.priority,
+    dedupKey,
+    merge,
+    leaseMs,
+    headers,
+    ...due,
+  };
+}

@@ -1,0 +1,17 @@
+import { hasMethods } from "./has-methods.ts";
+import type { Runner, SqlExecutor } from "./sql-executor.ts";
+
+export function isExecutor(value: unknown): value is SqlExecutor {
+  return hasMethods(value, ["query"]);
+}
+
+/** Somebody's own way to run SQL. */
+export function executorRunner(executor: SqlExecutor): Runner {
+  return {
+    isInTransaction: () => false,
+    async run({ text, params }) {
+      const result = await executor.query(text, [...params]);
+      return result.rows;
+    },
+  };
+}

@@ -1,0 +1,70 @@
+import {
+  invalidArgument,
+  type Logger,
+  type Names,
+  resolveNames,
+  silentLogger,
+} from "@venturi/core";
+
+/** How a {@link Queue} reaches the tables that `migrate` made. */
+export interface QueueOptions {
+  /**
+   * The prefix that the tables were migrated with: `^[a-z][a-z0-9_]*$`, at most 39 characters.
+   * @defaultValue "venturi"
+   */
+  readonly prefix?: string | undefined;
+  /**
+   * The schema that holds them.
+   * @defaultValue "public"
+   */
+  readonly schema?: string | undefined;
+  /**
+   * Whether `pg` prepares the statement under a name; false behind a pooler in transaction mode.
+   * @defaultValue true
+   */
+  readonly preparedStatements?: boolean | undefined;
+  /**
+   * Told of connections that die while idle.
+   * @defaultValue a logger that keeps silent
+   */
+  readonly logger?: Logger | undefined;
+}
+
+export interface ResolvedQueueOptions {
+  readonly names: Names;
+  readonly preparedStatements: boolean;
+  readonly logger: Logger;
+}
+
+export const DEFAULT_QUEUE_OPTIONS: ResolvedQueueOptions = {
+  names: resolveNames(),
+  preparedStatements: true,
+  logger: silentLogger,
+};
+
+const known = ["prefix", "schema", "preparedStatements", "logger"];
+
+/** Validates every option; throws `invalid-argument` naming the one that is wrong. */
+export function resolveQueueOptions(options: QueueOptions = {}): ResolvedQueueOptions {
+  checkMembers("options", options, known);
+  const { preparedStatements = DEFAULT_QUEUE_OPTIONS.preparedStatements } = options;
+  if (typeof preparedStatements !== "boolean") {
+    throw invalidArgument("preparedStatements", "must be true or false", "leave it out for true");
+  }
+  const { logger = DEFAULT_QUEUE_OPTIONS.logger } = options;
+  if (typeof logger !== "object" || logger === null || typeof logger.warn !== "function") {
+    throw invalidArgument("logger", "is not a logger", "pass { debug, info, warn, error }");
+  }
+  return { names: resolveNames(options), preparedStatements, logger };
+}
+
+/** Refuses what is not an object and members that nobody reads: a misspelt option does nothing. */
+export function checkMembers(argument: string, value: unknown, members: readonly string[]): void {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw invalidArgument(argument, "must be an object", `its members are ${members.join(", ")}`);
+  }
+  for (const name of Object.keys(value)) {
+    if (members.includes(name)) continue;
+    throw invalidArgument(name, "is not known", `${argument} may hold ${members.join(", ")}`);
+  }
+}

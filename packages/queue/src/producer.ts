@@ -1,0 +1,166 @@
+import {
+  type EnqueuedJob,
+  type EnqueueJob,
+  enqueueUnknown,
+  type Instant,
+  invalidArgument,
+  isVenturiError,
+  type JobId,
+  type UnsentJob,
+  VenturiError,
+} from "@venturi/core";
+import {
+  type EnqueueItem,
+  type EnqueueOptions,
+  toEnqueueJob,
+  toItemJob,
+  type WaitOptions,
+} from "./enqueue.ts";
+import type { EnqueueLane } from "./enqueue-lane.ts";
+import { checkMembers } from "./options.ts";
+
+/** The ways to enqueue, over one lane of statements. */
+export class Producer {
+  readonly #lane: EnqueueLane;
+
+  constructor(lane: EnqueueLane) {
+    this.#lane = lane;
+  }
+
+  async enqueue(job: UnsentJob, options: EnqueueOptions = {}): Promise<JobId> {
+    const { signal, rest } = splitSignal(options);
+    const prepared = await abortable(toEnqueueJob(job, rest), signal);
+    const [stored] = await this.#store([prepared], signal);
+    return (stored as EnqueuedJob).id;
+  }
+
+  async enqueueAt(
+    job: UnsentJob,
+    runAt: Instant,
+    options: Omit<EnqueueOptions, "delay" | "runAt"> = {},
+  ): Promise<JobId> {
+    if (runAt === undefined) {
+      throw invalidArgument("runAt", "is missing", "pass a Date, or enqueue for a job due at once");
+    }
+    return this.enqueue(job, { ...options, runAt });
+  }
+
+  async enqueueMany(items: readonly EnqueueItem[], options: WaitOptions = {}): Promise<JobId[]> {
+    checkMembers("options", options, ["signal"]);
+    const { signal } = splitSignal(options);
+    if (!Array.isArray(items)) {
+      throw invalidArgument("items", "is not an array", "pass [job, { job, delay }, …]");
+    }
+    const prepared = await abortable(prepareAll(items), signal);
+    if (prepared.length === 0) return [];
+    const stored = await this.#store(prepared, signal);
+    return stored.map(({ id }) => id);
+  }
+
+  #store(
+    jobs: readonly EnqueueJob[],
+    signal: AbortSignal | undefined,
+  ): Promise<readonly EnqueuedJob[]> {
+    return new Promise((resolve, reject) => {
+      const onAbort = () => reject(signal?.reason);
+      const stopListening = () => signal?.removeEventListener("abort", onAbort);
+      signal?.addEventListener("abort", onAbort, { once: true });
+      this.#lane.add({
+        jobs,
+        resolve: (stored) => {
+          stopListening();
+          resolve(stored);
+        },
+        reject: (error) => {
+          stopListening();
+          reject(ownError(error, jobs));
+        },
+        isAbandoned: () => signal?.aborted === true,
+      });
+    });
+  }
+}
+
+/** A statement may have carried other callers' jobs too: each gets the ids to repeat its own call with. */
+function ownError(error: unknown, jobs: readonly EnqueueJob[]): unknown {
+  if (!isVenturiError(error) || error.code !== "enqueue-unknown") return error;
+  return enqueueUnknown(
+    jobs.map(({ id }) => id),
+    error.cause,
+  );
+}
+
+/** Checked, or being checked by asynchronous schemas, in order. */
+function prepareAll(
+  items: readonly EnqueueItem[],
+): readonly EnqueueJob[] | Promise<readonly EnqueueJob[]> {
+  const jobs: EnqueueJob[] = [];
+  const pending: Promise<unknown>[] = [];
+  for (let index = 0; index < items.length; index += 1) {
+    try {
+      const job = toItemJob(items[index] as EnqueueItem);
+      if (!("then" in job)) {
+        jobs[index] = job;
+        continue;
+      }
+      const settled = job.then(
+        (prepared) => {
+          jobs[index] = prepared;
+        },
+        (error: unknown) => {
+          throw atItem(error, index);
+        },
+      );
+      pending.push(settled);
+    } catch (error) {
+      // Those that are still being checked are nobody's any more; their rejections are not news.
+      for (const promise of pending) promise.catch(ignore);
+      throw atItem(error, index);
+    }
+  }
+  return pending.length === 0 ? jobs : Promise.all(pending).then(() => jobs);
+}
+
+function ignore(): void {
+  // What is wrong with a later item does not matter once an earlier one has been refused.
+}
+
+/** The same error, saying which item it is about. */
+function atItem(error: unknown, index: number): unknown {
+  if (!isVenturiError(error)) return error;
+  const { code, message, cause, isRetryable, argument, path, issues } = error;
+  return new VenturiError(code, `items[${index}]: ${message}`, {
+    ...(cause === undefined ? {} : { cause }),
+    isRetryable,
+    argument,
+    path,
+    issues,
+  });
+}
+
+function splitSignal<T extends WaitOptions>(options: T) {
+  if (typeof options !== "object" || options === null) {
+    throw invalidArgument("options", "must be an object", "pass { signal } or leave it out");
+  }
+  const { signal, ...rest } = options;
+  if (signal !== undefined && typeof signal?.addEventListener !== "function") {
+    throw invalidArgument("signal", "is not an AbortSignal", "pass controller.signal");
+  }
+  signal?.throwIfAborted();
+  return { signal, rest };
+}
+
+/** Stops waiting for user code (an asynchronous schema) when the signal aborts. */
+async function abortable<T>(value: T | Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (!(value instanceof Promise) || signal === undefined) return value;
+  let onAbort: (() => void) | undefined;
+  const aborted = new Promise<never>((_, reject) => {
+    onAbort = () => reject(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+  });
+  try {
+    return await Promise.race([value, aborted]);
+  } finally {
+    if (onAbort !== undefined) signal.removeEventListener("abort", onAbort);
+  }
+}
