@@ -5,16 +5,19 @@ const under = (pattern: string) => sources.map((folder) => `${folder}/**/${patte
 const never = ["**/node_modules/**", "**/dist/**"];
 
 /** Packages of this workspace resolve to their sources, so tests need no build. */
-const conditions = ["@venturi/source"];
-const resolve = { conditions: [...conditions, "node", "import", "module", "default"] };
-const ssr = { resolve: { conditions: [...conditions, "node", "import", "module", "default"] } };
+const conditions = ["@venturi/source", "node", "development|production"];
+const sourceFirst = {
+  resolve: { conditions },
+  ssr: { resolve: { conditions, externalConditions: ["@venturi/source", "node"] } },
+  // Where global set-up runs.
+  environments: { __vitest__: { resolve: { conditions } } },
+};
 
 export default defineConfig({
   test: {
     projects: [
       {
-        resolve,
-        ssr,
+        ...sourceFirst,
         test: {
           name: "unit",
           include: under("*.test.ts"),
@@ -22,8 +25,7 @@ export default defineConfig({
         },
       },
       {
-        resolve,
-        ssr,
+        ...sourceFirst,
         test: {
           name: "postgres",
           globalSetup: "./tooling/ci/src/postgres-setup.ts",
@@ -34,8 +36,7 @@ export default defineConfig({
         },
       },
       {
-        resolve,
-        ssr,
+        ...sourceFirst,
         test: {
           name: "types",
           include: [],
