@@ -38,10 +38,10 @@ export function allStages({ serverUrl, oldServerUrl, workFolder }: GateContext):
         vitestGate("type tests", { project: "types", root }),
         vitestGate("unit tests", { project: "unit", root }),
         vitestGate("postgres tests", { project: "postgres", root, env: on(serverUrl) }),
-        vitestGate("postgres tests on PostgreSQL 14", {
+        vitestGate("postgres tests on PostgreSQL 14, in other time zones", {
           project: "postgres",
           root,
-          env: on(oldServerUrl),
+          env: { ...on(oldServerUrl), TZ: "America/New_York" },
         }),
         ...otherNodes.flatMap((major) => [
           vitestGate(`unit tests on Node ${major}`, {

@@ -20,7 +20,12 @@ async function main(): Promise<void> {
     { durable: false },
     { ...environment, DATABASE_URL: url },
   );
-  await using oldServer = await startEmbedded({ version: 14, durable: false });
+  await using oldServer = await startEmbedded({
+    version: 14,
+    durable: false,
+    // Far from this machine's: nothing may depend on a session's time zone.
+    settings: { timezone: "Asia/Kolkata" },
+  });
   say(`PostgreSQL: ${server.origin}, and 14 ${oldServer.origin}; Node ${process.version}\n`);
   const context = { serverUrl: server.url, oldServerUrl: oldServer.url, workFolder };
   const { passed, failed } = await runStages(allStages(context), say);
