@@ -1,0 +1,193 @@
+import {
+  type ClaimedJob,
+  type ClaimResult,
+  type JobId,
+  type Logger,
+  readDatabaseFault,
+  type WorkerId,
+  type WorkerStore,
+} from "@venturi/core";
+import type { CancelTimer, Clock } from "./clock.ts";
+import { GrowingDelay } from "./growing-delay.ts";
+import type { Slots } from "./slots.ts";
+import { Trouble } from "./trouble.ts";
+
+/** Waits after a claim that met locked rows, in milliseconds. */
+const firstBlockedMs = 20;
+const mostBlockedMs = 1_000;
+
+/** A wake-up cuts the wait after an error short, but not below this, in milliseconds. */
+const leastAfterErrorMs = 250;
+
+/** What a claim says about one kind. */
+export interface ClaimTerms {
+  readonly leaseMs: number;
+  readonly backstop: number | null;
+}
+
+/** What a claim brought, with the monotonic instants around it. */
+export interface ClaimBatch {
+  readonly jobs: readonly ClaimedJob[];
+  readonly sentAt: number;
+  readonly receivedAt: number;
+}
+
+export interface ClaimLoopOptions {
+  readonly store: Pick<WorkerStore, "claim">;
+  readonly worker: WorkerId;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly slots: Slots;
+  readonly terms: (kind: string) => ClaimTerms;
+  readonly priorityRatio: number | null;
+  readonly pollMaxMs: number;
+  /** Jobs not to be claimed besides those that the slots bar. */
+  readonly exclude?: () => readonly JobId[];
+  /** Whether there is room for more results; when it has become so, call `roomMade`. */
+  readonly hasRoom: () => boolean;
+  /** A claim's answer was lost, so the store may hold claims that this worker knows nothing of. Rejects to be called again. */
+  readonly onAnswerLost: () => Promise<void>;
+  readonly onBatch: (batch: ClaimBatch) => void;
+  /** A claim brought nothing. */
+  readonly onEmpty?: () => void;
+}
+
+/**
+ * Asks for jobs whenever slots are free and jobs may wait, one claim at a time; sleeps otherwise, until something is
+ * due, a wake-up, or `pollMax`.
+ */
+export class ClaimLoop {
+  readonly #options: ClaimLoopOptions;
+  readonly #trouble: Trouble;
+  readonly #blocked = new GrowingDelay({
+    firstMs: firstBlockedMs,
+    mostMs: mostBlockedMs,
+    jitter: false,
+  });
+  /** Turns of the priority rotation spent. */
+  #counter = 0;
+  #started = false;
+  #stopped = false;
+  /** The claim in flight. */
+  #claiming: Promise<void> | null = null;
+  #answerLost = false;
+  /** After an error, no claim before this instant. */
+  #notBefore = Number.NEGATIVE_INFINITY;
+  #failedAt = Number.NEGATIVE_INFINITY;
+  #cancelSoon: CancelTimer | null = null;
+  #cancelSleep: CancelTimer | null = null;
+
+  constructor(options: ClaimLoopOptions) {
+    const { clock, logger, pollMaxMs } = options;
+    this.#options = options;
+    this.#trouble = new Trouble({ clock, logger, doing: "claim jobs", mostMs: pollMaxMs });
+  }
+
+  start(): void {
+    this.#started = true;
+    this.wake();
+  }
+
+  /** Something may have become due. The news is kept until a claim has asked, also by a claim in flight. */
+  wake(): void {
+    this.#options.slots.expectAll();
+    const earliest = this.#failedAt + leastAfterErrorMs;
+    if (this.#notBefore > earliest) this.#notBefore = earliest;
+    this.roomMade();
+  }
+
+  /** A slot has become free, or results have been settled: on the next turn everything that is free is claimed for. */
+  roomMade(): void {
+    if (this.#cancelSoon || this.#claiming || this.#stopped || !this.#started) return;
+    this.#cancelSoon = this.#options.clock.soon(() => {
+      this.#cancelSoon = null;
+      this.#tryClaim();
+    });
+  }
+
+  /** No further claim statement; resolves when the one in flight has been answered and its batch handed on. */
+  stop(): Promise<void> {
+    this.#stopped = true;
+    this.#cancelSoon?.();
+    this.#cancelSleep?.();
+    return this.#claiming ?? Promise.resolve();
+  }
+
+  #tryClaim(): void {
+    const { clock, slots, priorityRatio: ratio, hasRoom } = this.#options;
+    if (this.#claiming || this.#stopped) return;
+    const wait = this.#notBefore - clock.now();
+    if (wait > 0) {
+      this.#sleep(wait);
+      return;
+    }
+    const plan = slots.plan({ counter: this.#counter, ratio });
+    if (plan === null || !hasRoom()) return;
+    this.#claiming = this.#claim(plan).finally(() => {
+      this.#claiming = null;
+      this.roomMade();
+    });
+  }
+
+  async #claim(plan: NonNullable<ReturnType<Slots["plan"]>>): Promise<void> {
+    const { store, worker, clock, slots, terms, exclude, onBatch, onEmpty } = this.#options;
+    const barred = [...slots.barred(), ...(exclude?.() ?? [])];
+    let result: ClaimResult;
+    let sentAt: number;
+    try {
+      if (this.#answerLost) {
+        await this.#options.onAnswerLost();
+        this.#answerLost = false;
+        if (this.#stopped) return;
+      }
+      // A wake-up from here on may be about something that the statement does not see; it raises the flags again.
+      slots.asking(plan);
+      sentAt = clock.now();
+      result = await store.claim({
+        worker,
+        limit: plan.limit,
+        kinds: plan.kinds.map(({ kind, limit }) => ({ kind, limit, ...terms(kind) })),
+        turn: plan.turn,
+        ...(barred.length > 0 ? { exclude: barred } : {}),
+      });
+    } catch (error) {
+      this.#failed(error);
+      return;
+    }
+    this.#trouble.succeeded();
+    const { jobs } = result;
+    this.#counter += jobs.length;
+    slots.learn(plan, jobs);
+    if (jobs.length < plan.limit) this.#sleep(this.#waitAfter(result));
+    if (jobs.length > 0) onBatch({ jobs, sentAt, receivedAt: clock.now() });
+    else if (!this.#stopped) onEmpty?.();
+  }
+
+  /** How long nothing more can be had, unless a wake-up says otherwise. */
+  #waitAfter({ jobs, waitMs, blocked }: ClaimResult): number {
+    const wait = Math.min(waitMs ?? Number.POSITIVE_INFINITY, this.#options.pollMaxMs);
+    // "Due now" and yet nothing brought: held by someone, as good as blocked. Asking at once would spin.
+    if (blocked || (jobs.length === 0 && wait < firstBlockedMs)) {
+      return Math.min(this.#blocked.next(), Math.max(wait, firstBlockedMs));
+    }
+    this.#blocked.reset();
+    return wait;
+  }
+
+  #failed(error: unknown): void {
+    const { clock, slots } = this.#options;
+    if (readDatabaseFault(error).fate === "unknown") this.#answerLost = true;
+    this.#failedAt = clock.now();
+    this.#notBefore = this.#failedAt + this.#trouble.failed(error);
+    slots.expectAll();
+  }
+
+  #sleep(ms: number): void {
+    this.#cancelSleep?.();
+    if (this.#stopped) return;
+    this.#cancelSleep = this.#options.clock.after(ms, () => {
+      this.#cancelSleep = null;
+      this.wake();
+    });
+  }
+}

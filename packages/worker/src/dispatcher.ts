@@ -1,0 +1,199 @@
+import {
+  abortReason,
+  type ClaimedJob,
+  isPromise,
+  type Logger,
+  type MaybePromise,
+  type RunResult,
+  type VenturiError,
+} from "@venturi/core";
+import type { ClaimBatch } from "./claim-loop.ts";
+import type { HandlerRegistry } from "./handler-registry.ts";
+import { type ContextServices, RunContext } from "./job-context.ts";
+import type { LeaseKeeper } from "./lease-keeper.ts";
+import { Run } from "./run.ts";
+import { isAbort, resultOfReturn, resultOfThrow, undecodable } from "./run-result.ts";
+import type { Slots } from "./slots.ts";
+
+export interface DispatcherOptions {
+  readonly registry: HandlerRegistry;
+  readonly slots: Slots;
+  readonly leases: LeaseKeeper<Run>;
+  readonly services: ContextServices;
+  readonly logger: Logger;
+  /** The third argument of every handler. */
+  readonly state: unknown;
+  /** A run has come to its end. */
+  readonly onEnd: (run: Run, result: RunResult) => void;
+  /** A claim whose handler never started is to be undone. */
+  readonly onUnstarted: (job: ClaimedJob, leaseEndsAt: number) => void;
+}
+
+/** Runs handlers and says how each run ended. Nothing that a handler does or throws gets past it. */
+export class Dispatcher {
+  readonly #options: DispatcherOptions;
+  readonly #running = new Set<Run>();
+  #shutdown: VenturiError | null = null;
+  #whenIdle: (() => void)[] = [];
+
+  constructor(options: DispatcherOptions) {
+    this.#options = options;
+  }
+
+  /** Handlers that have not ended. */
+  get running(): number {
+    return this.#running.size;
+  }
+
+  /** Starts the handlers of what a claim brought; after `stop` the claims are undone instead. */
+  start({ jobs, sentAt, receivedAt }: ClaimBatch): void {
+    const { registry, slots, leases, logger, onUnstarted } = this.#options;
+    for (const job of jobs) {
+      const registration = registry.get(job.kind);
+      const run = registration && new Run(job, registration, sentAt, receivedAt);
+      // A job that this very process still runs has lost its lease: it is not started beside itself.
+      if (run === undefined || this.#shutdown !== null || slots.isRunning(job.id)) {
+        if (run === undefined)
+          logger.error("the store returned a kind that was not asked for", { kind: job.kind });
+        slots.lose(job.id);
+        onUnstarted(job, sentAt + job.leaseMs);
+        continue;
+      }
+      slots.take(run.registration.slots, job.id);
+      this.#running.add(run);
+      leases.watch(run);
+      this.#decode(run);
+    }
+  }
+
+  /** Tells every handler to come to an end, and starts no more. */
+  stop(reason: VenturiError): void {
+    this.#shutdown = reason;
+    for (const run of [...this.#running]) run.abort(reason);
+  }
+
+  /** Ends the runs of all handlers that still go on, as released; what they come to is dropped. */
+  release(): void {
+    const { onEnd, onUnstarted } = this.#options;
+    for (const run of [...this.#running]) {
+      if (run.isReleased) continue;
+      run.isReleased = true;
+      if (run.context === null) onUnstarted(run.job, run.leaseEndsAt);
+      else onEnd(run, { type: "released", note: "still running when the worker had to stop" });
+    }
+  }
+
+  /** The lease of a run is about to end. */
+  leaseEnding(run: Run): void {
+    const message = "the lease of this run is ending: stop, someone else may run the job";
+    run.abort(abortReason("lease-ended", message, { id: run.job.id }));
+  }
+
+  /** Resolves when no handler runs. */
+  idle(): Promise<void> {
+    if (this.#running.size === 0) return Promise.resolve();
+    return new Promise((resolve) => this.#whenIdle.push(resolve));
+  }
+
+  #decode(run: Run): void {
+    const { task } = run.registration;
+    const decodeCarry = (): MaybePromise<unknown> => task.decodeCarry(run.job.carry);
+    let payload: MaybePromise<unknown>;
+    let carry: MaybePromise<unknown>;
+    try {
+      payload = task.decodePayload(run.job.payload);
+      carry = isPromise(payload) ? payload.then(decodeCarry) : decodeCarry();
+    } catch (error) {
+      this.#end(run, undecodable(error));
+      return;
+    }
+    // Synchronous schemas, as most are, cost no turn of the event loop.
+    if (isPromise(carry)) void this.#decodeLater(run, payload, carry);
+    else this.#call(run, payload, carry);
+  }
+
+  async #decodeLater(run: Run, payload: unknown, carry: unknown): Promise<void> {
+    let decoded: readonly [unknown, unknown];
+    try {
+      decoded = [await payload, await carry];
+    } catch (error) {
+      this.#end(run, undecodable(error));
+      return;
+    }
+    this.#callUnlessStopped(run, ...decoded);
+  }
+
+  #callUnlessStopped(run: Run, payload: unknown, carry: unknown): void {
+    if (this.#shutdown === null) {
+      this.#call(run, payload, carry);
+      return;
+    }
+    if (!run.isReleased) this.#options.onUnstarted(run.job, run.leaseEndsAt);
+    run.isReleased = true;
+    this.#leave(run);
+  }
+
+  #call(run: Run, payload: unknown, carry: unknown): void {
+    const { services, state } = this.#options;
+    const context = new RunContext(run, carry, services);
+    run.context = context;
+    run.payload = payload;
+    try {
+      const returned: unknown = run.registration.handler(payload, context, state);
+      if (returned === undefined) {
+        this.#returned(run, undefined);
+      } else if (isPromise(returned)) {
+        // A thenable of another making may call back twice or throw; a promise of our own does not.
+        Promise.resolve(returned).then(
+          (value: unknown) => this.#returned(run, value),
+          (error: unknown) => this.#threw(run, error),
+        );
+      } else {
+        this.#returned(run, returned);
+      }
+    } catch (error) {
+      this.#threw(run, error);
+    }
+  }
+
+  #returned(run: Run, returned: unknown): void {
+    const result = resultOfReturn(returned);
+    if (result === null) this.#warnOfResult(run);
+    this.#end(run, result ?? { type: "completed", note: null });
+  }
+
+  #threw(run: Run, error: unknown): void {
+    if (this.#shutdown !== null && isAbort(error, run.abortReason ?? this.#shutdown)) {
+      this.#end(run, { type: "released", note: "stopped because the worker is shutting down" });
+    } else {
+      this.#end(run, resultOfThrow(error));
+    }
+  }
+
+  #warnOfResult({ registration, job }: Run): void {
+    if (registration.hasWarnedOfResult) return;
+    registration.hasWarnedOfResult = true;
+    this.#options.logger.warn(
+      "a handler returned something that is no outcome, which counts as completed: return an Outcome or nothing",
+      { kind: job.kind, jobId: job.id },
+    );
+  }
+
+  #end(run: Run, result: RunResult): void {
+    if (run.hasEnded) return;
+    this.#leave(run);
+    if (!run.isReleased) this.#options.onEnd(run, result);
+  }
+
+  #leave(run: Run): void {
+    const { slots, leases } = this.#options;
+    run.hasEnded = true;
+    this.#running.delete(run);
+    leases.release(run);
+    slots.free(run.registration.slots, run.job.id);
+    if (this.#running.size > 0) return;
+    const waiters = this.#whenIdle;
+    this.#whenIdle = [];
+    for (const resolve of waiters) resolve();
+  }
+}

@@ -1,0 +1,74 @@
+import {
+  type JobId,
+  type Logger,
+  readDatabaseFault,
+  type WorkerId,
+  type WorkerStore,
+} from "@venturi/core";
+import type { Clock } from "./clock.ts";
+import { Trouble } from "./trouble.ts";
+import { type ClaimWrite, VerdictQueue } from "./verdict-queue.ts";
+
+/** A claim whose handler never started. */
+export interface UnstartedClaim {
+  readonly jobId: JobId;
+  readonly runCount: number;
+  /** Monotonic instant after which recovery takes over. */
+  readonly leaseEndsAt: number;
+}
+
+interface HandingBack extends ClaimWrite, UnstartedClaim {}
+
+export interface HandBackOptions {
+  readonly store: Pick<WorkerStore, "handBack">;
+  readonly worker: WorkerId;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** The claim is undone, or was lost before: the job may be claimed again. */
+  readonly onHandedBack: (claim: UnstartedClaim) => void;
+  /** Could not be undone before the lease ended. */
+  readonly onDropped: (claim: UnstartedClaim) => void;
+}
+
+/** Undoes claims whose handler never started, until the store has confirmed each or its lease has ended. */
+export class HandBack {
+  readonly #queue: VerdictQueue<HandingBack>;
+
+  constructor(options: HandBackOptions) {
+    const { store, worker, clock, logger } = options;
+    this.#queue = new VerdictQueue<HandingBack>({
+      clock,
+      trouble: new Trouble({ clock, logger, doing: "hand back claims" }),
+      send: async (batch, signal) => {
+        const claims = batch.map(({ jobId, runCount }) => ({ jobId, runCount }));
+        return (await store.handBack({ worker, claims, signal })).verdicts;
+      },
+      // Lost: an earlier try went through although its answer did not, or the claim has been recovered.
+      onVerdict: options.onHandedBack,
+      onRefused: ({ jobId, runCount }, error) => {
+        const { message } = readDatabaseFault(error);
+        logger.error("the store refuses to take a claim back", { jobId, runCount, error: message });
+        return null;
+      },
+      onDropped: options.onDropped,
+    });
+  }
+
+  get size(): number {
+    return this.#queue.size;
+  }
+
+  handBack(claim: UnstartedClaim): void {
+    const { jobId, runCount, leaseEndsAt } = claim;
+    this.#queue.add({ jobId, runCount, leaseEndsAt, textLength: 0, until: leaseEndsAt, tries: 0 });
+  }
+
+  /** Resolves when every claim is handed back or given up. */
+  empty(): Promise<void> {
+    return this.#queue.empty();
+  }
+
+  abandon(): void {
+    this.#queue.abandon();
+  }
+}

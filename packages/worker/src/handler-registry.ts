@@ -1,0 +1,110 @@
+import {
+  type Backoff,
+  invalidArgument,
+  isTask,
+  type MaybePromise,
+  show,
+  type Task,
+} from "@venturi/core";
+import type { TaskHandler } from "./handler.ts";
+import { toCount } from "./options.ts";
+import type { KindSlots, Slots } from "./slots.ts";
+
+export interface RegisterOptions {
+  /**
+   * The most handlers of this kind at once on this worker.
+   * @defaultValue the worker's concurrency
+   */
+  readonly cap?: number;
+}
+
+/** A registered task. Its types were checked when it was registered; from here on they are the task's secret. */
+export interface Registration {
+  readonly task: RegisteredTask;
+  readonly handler: TaskHandler<unknown, unknown, unknown>;
+  readonly slots: KindSlots;
+  /** The lease where the job carries none of its own, in milliseconds. */
+  readonly leaseMs: number;
+  /** Dead when it has failed this often; null: never. */
+  readonly backstop: number | null;
+  /** Whether a foreign return value has been warned about. */
+  hasWarnedOfResult: boolean;
+}
+
+/** What a worker needs of a task. */
+export interface RegisteredTask {
+  readonly kind: string;
+  decodePayload(text: string): MaybePromise<unknown>;
+  decodeCarry(text: string | null): MaybePromise<unknown>;
+  encodeCarry(carry: unknown): string | null;
+  backoffFor(payload: unknown): Backoff | null;
+}
+
+/** What holds for kinds whose task says nothing. */
+export interface RegistryDefaults {
+  readonly leaseMs: number;
+  readonly backstop: number | null;
+}
+
+/** The kinds a worker knows, each with its handler. */
+export class HandlerRegistry {
+  readonly #defaults: RegistryDefaults;
+  readonly #slots: Slots;
+  readonly #registrations = new Map<string, Registration>();
+
+  constructor(defaults: RegistryDefaults, slots: Slots) {
+    this.#defaults = defaults;
+    this.#slots = slots;
+  }
+
+  /** Throws `invalid-argument` for what is no task or handler, and for a kind that is registered already. */
+  add(task: Task, handler: TaskHandler<never, never, never>, options: RegisterOptions = {}): void {
+    if (!isTask(task)) {
+      throw invalidArgument(
+        "task",
+        `is not a task (got ${show(task)})`,
+        "pass what defineTask returned",
+      );
+    }
+    const { kind } = task;
+    const whose = JSON.stringify(kind);
+    if (typeof handler !== "function") {
+      throw invalidArgument(
+        "handler",
+        `of ${whose} is not a function (got ${show(handler)})`,
+        "pass a function",
+      );
+    }
+    if (this.#registrations.has(kind)) {
+      throw invalidArgument("kind", `${whose} is registered already`, "register each kind once");
+    }
+    for (const name of Object.keys(options)) {
+      if (name !== "cap")
+        throw invalidArgument(name, `is not an option of register (for ${whose})`, "use cap");
+    }
+    const cap = options.cap === undefined ? null : toCount(options.cap, "cap");
+    this.#registrations.set(kind, {
+      task,
+      handler: handler as TaskHandler<unknown, unknown, unknown>,
+      slots: this.#slots.addKind(kind, cap),
+      leaseMs: task.leaseMs ?? this.#defaults.leaseMs,
+      backstop: task.backstop === undefined ? this.#defaults.backstop : task.backstop,
+      hasWarnedOfResult: false,
+    });
+  }
+
+  get(kind: string): Registration | undefined {
+    return this.#registrations.get(kind);
+  }
+
+  get kinds(): string[] {
+    return [...this.#registrations.keys()];
+  }
+
+  /** The shortest lease that a claim of these kinds carries, in milliseconds. */
+  get shortestLeaseMs(): number {
+    let shortest = Number.POSITIVE_INFINITY;
+    for (const { leaseMs } of this.#registrations.values()) shortest = Math.min(shortest, leaseMs);
+    return shortest;
+  }
+}

@@ -1,0 +1,262 @@
+import { randomBytes } from "node:crypto";
+import { availableParallelism, hostname } from "node:os";
+import {
+  Backoff,
+  cleanText,
+  type Duration,
+  durationMs,
+  invalidArgument,
+  isBackoff,
+  type Logger,
+  show,
+  silentLogger,
+  toLeaseMs,
+} from "@venturi/core";
+
+/** How a worker runs. Every member may be left out, except `state` where a handler needs it. */
+export interface WorkerOptions<State = undefined> {
+  /** Handed to every handler as its third argument. */
+  readonly state?: State;
+  /**
+   * The most handlers at once, at least 1.
+   * @defaultValue half of the CPU cores, at least 1, at most 8
+   */
+  readonly concurrency?: number;
+  /**
+   * The longest time without looking for jobs when no notification comes, at least 1 ms; `Infinity`: never look by
+   * itself.
+   * @defaultValue "30s"
+   */
+  readonly pollMax?: Duration;
+  /**
+   * The longest a run may hold its claim where its task says nothing, clamped to 1 second … 365 days.
+   * @defaultValue "15m"
+   */
+  readonly lease?: Duration;
+  /**
+   * How often this worker publishes that it lives; more often where `workerTimeout` or a lease asks for it.
+   * @defaultValue "5s"
+   */
+  readonly heartbeat?: Duration;
+  /**
+   * Silence after which others presume this worker dead and recover its jobs, at least 300 ms; `Infinity`: never,
+   * they wait for the leases.
+   * @defaultValue "30s"
+   */
+  readonly workerTimeout?: Duration;
+  /**
+   * How long running handlers may take to end after a stop; then they are released. `Infinity`: as long as they like.
+   * @defaultValue "30s"
+   */
+  readonly shutdownTimeout?: Duration;
+  /**
+   * The delays between attempts where a task says nothing.
+   * @defaultValue new Backoff({ base: "500ms", cap: "2m" })
+   */
+  readonly backoff?: Backoff;
+  /**
+   * How much of a delay chance may take away, from 0 to 1; what lies outside is clamped.
+   * @defaultValue 0.5
+   */
+  readonly jitterFraction?: number;
+  /**
+   * A job is dead when it has failed this often, at least 1; null: never. For tasks that say nothing.
+   * @defaultValue 20
+   */
+  readonly backstop?: number | null;
+  /**
+   * Every this-many-th claimed job is taken from the lower priorities first, so that a flood of urgent jobs does not
+   * starve the rest; null, or 1: strict priority.
+   * @defaultValue 4
+   */
+  readonly priorityRatio?: number | null;
+  /**
+   * Jobs claimed ahead of a free slot. In this version none are: 0 and "auto" are accepted and both claim for free
+   * slots only.
+   * @defaultValue "auto"
+   */
+  readonly prefetch?: "auto" | 0;
+  /**
+   * What the journal calls this worker, up to 200 characters.
+   * @defaultValue host:pid:random
+   */
+  readonly name?: string;
+  /**
+   * Where the worker says what an operator should know.
+   * @defaultValue silent
+   */
+  readonly logger?: Logger;
+}
+
+/** The default of every option that is the same for all workers. */
+export const DEFAULT_WORKER_OPTIONS = Object.freeze({
+  pollMax: "30s",
+  lease: "15m",
+  heartbeat: "5s",
+  workerTimeout: "30s",
+  shutdownTimeout: "30s",
+  backoff: Object.freeze(new Backoff()),
+  jitterFraction: 0.5,
+  backstop: 20,
+  priorityRatio: 4,
+  prefetch: "auto",
+  logger: silentLogger,
+}) satisfies WorkerOptions;
+
+/** Validated options; times in milliseconds. */
+export interface ResolvedWorkerOptions<State> {
+  readonly state: State;
+  readonly concurrency: number;
+  readonly pollMaxMs: number;
+  readonly leaseMs: number;
+  readonly heartbeatMs: number;
+  readonly workerTimeoutMs: number;
+  readonly shutdownTimeoutMs: number;
+  readonly backoff: Backoff;
+  readonly jitterFraction: number;
+  readonly backstop: number | null;
+  readonly priorityRatio: number | null;
+  readonly name: string;
+  readonly logger: Logger;
+}
+
+const leastPollMs = 1;
+const leastHeartbeatMs = 100;
+const leastWorkerTimeoutMs = 300;
+const maxNameLength = 200;
+
+type Known = Exclude<keyof WorkerOptions, "state" | "concurrency" | "name">;
+const defaults: Required<Pick<WorkerOptions, Known>> = DEFAULT_WORKER_OPTIONS;
+const known: ReadonlySet<string> = new Set([
+  "state",
+  "concurrency",
+  "name",
+  ...Object.keys(defaults),
+]);
+
+/** Validates options and fills in defaults; throws `invalid-argument` naming the option. */
+export function resolveWorkerOptions<State>(
+  options: WorkerOptions<State> = {},
+): ResolvedWorkerOptions<State> {
+  if (typeof options !== "object" || options === null || Array.isArray(options)) {
+    throw invalidArgument("options", `are ${show(options)}`, "pass an object, or nothing");
+  }
+  for (const name of Object.keys(options)) {
+    if (known.has(name)) continue;
+    throw invalidArgument(name, "is not an option of a worker", `use ${[...known].join(", ")}`);
+  }
+  const pick = <Name extends Known>(name: Name): (typeof defaults)[Name] => {
+    const given = (options as WorkerOptions)[name];
+    return given === undefined ? defaults[name] : (given as (typeof defaults)[Name]);
+  };
+  const duration = (name: Known, leastMs: number): number =>
+    Math.max(durationMs(pick(name), name), leastMs);
+  checkPrefetch(pick("prefetch"));
+  return {
+    state: options.state as State,
+    concurrency: toCount(options.concurrency ?? defaultConcurrency(), "concurrency"),
+    pollMaxMs: duration("pollMax", leastPollMs),
+    leaseMs: toLeaseMs(pick("lease"), "lease"),
+    heartbeatMs: duration("heartbeat", leastHeartbeatMs),
+    workerTimeoutMs: duration("workerTimeout", leastWorkerTimeoutMs),
+    shutdownTimeoutMs: duration("shutdownTimeout", 0),
+    backoff: toBackoff(pick("backoff")),
+    jitterFraction: toFraction(pick("jitterFraction")),
+    backstop: toCountOrNull(pick("backstop"), "backstop", "null for no limit"),
+    priorityRatio: toCountOrNull(
+      pick("priorityRatio"),
+      "priorityRatio",
+      "null for strict priority",
+    ),
+    name: options.name === undefined ? uniqueName() : toName(options.name),
+    logger: toLogger(pick("logger")),
+  };
+}
+
+function defaultConcurrency(): number {
+  return Math.max(1, Math.min(8, Math.floor(availableParallelism() / 2)));
+}
+
+/** Told apart from every other process also where host names and process ids repeat, as in containers. */
+function uniqueName(): string {
+  return `${hostname() || "unknown"}:${process.pid}:${randomBytes(4).toString("hex")}`;
+}
+
+/** A whole number of at least 1; throws `invalid-argument`. */
+export function toCount(value: unknown, argument: string): number {
+  if (typeof value === "number" && Number.isSafeInteger(value) && value >= 1) return value;
+  throw invalidArgument(
+    argument,
+    `is not a count (got ${show(value)})`,
+    "pass a whole number of at least 1",
+  );
+}
+
+function toCountOrNull(value: unknown, argument: string, none: string): number | null {
+  if (value === null) return null;
+  if (typeof value === "number" && Number.isSafeInteger(value) && value >= 1) return value;
+  throw invalidArgument(
+    argument,
+    `is not a count (got ${show(value)})`,
+    `pass a whole number of at least 1, or ${none}`,
+  );
+}
+
+function toFraction(value: unknown): number {
+  if (typeof value === "number" && !Number.isNaN(value)) return Math.min(Math.max(value, 0), 1);
+  throw invalidArgument(
+    "jitterFraction",
+    `is not a number (got ${show(value)})`,
+    "pass a number from 0 to 1",
+  );
+}
+
+function toBackoff(value: unknown): Backoff {
+  if (isBackoff(value)) return value;
+  throw invalidArgument(
+    "backoff",
+    `is not a Backoff (got ${show(value)})`,
+    "pass new Backoff({ base, cap })",
+  );
+}
+
+function checkPrefetch(value: unknown): void {
+  if (value === "auto" || value === 0) return;
+  const isCount = typeof value === "number" && Number.isSafeInteger(value) && value > 0;
+  throw invalidArgument(
+    "prefetch",
+    isCount ? "asks to claim ahead, which this version cannot do yet" : `is ${show(value)}`,
+    'pass "auto" or 0',
+  );
+}
+
+function toName(value: unknown): string {
+  if (typeof value !== "string" || value.trim() === "") {
+    throw invalidArgument(
+      "name",
+      `is not a name (got ${show(value)})`,
+      "pass text that says which worker this is",
+    );
+  }
+  if (value.length > maxNameLength || cleanText(value, maxNameLength) !== value) {
+    throw invalidArgument(
+      "name",
+      "is too long, or contains U+0000 or half of a surrogate pair",
+      `pass text of at most ${maxNameLength} characters`,
+    );
+  }
+  return value;
+}
+
+const levels = ["debug", "info", "warn", "error"] as const;
+
+function toLogger(value: unknown): Logger {
+  const logger = value as Partial<Logger> | null;
+  if (logger && levels.every((level) => typeof logger[level] === "function"))
+    return logger as Logger;
+  throw invalidArgument(
+    "logger",
+    "is not a logger",
+    `pass an object with ${levels.join(", ")}, such as console`,
+  );
+}

@@ -1,0 +1,82 @@
+import {
+  type Backoff,
+  decideSettlement,
+  failureMessage,
+  type Logger,
+  type RunResult,
+  type Settlement,
+  type StaleClaim,
+} from "@venturi/core";
+import type { HandlerRegistry, RegisteredTask } from "./handler-registry.ts";
+import type { Run } from "./run.ts";
+
+export interface PolicyOptions {
+  readonly registry: HandlerRegistry;
+  readonly backoff: Backoff;
+  readonly jitterFraction: number;
+  readonly logger: Logger;
+}
+
+const encodeNothing = (): null => null;
+
+/** Applies a task's policy, or the worker's, to what its runs came to. Nothing here throws, whatever a task's hooks do. */
+export class Policy {
+  readonly #options: PolicyOptions;
+
+  constructor(options: PolicyOptions) {
+    this.#options = options;
+  }
+
+  /** What is written at the end of a run. */
+  settlement(run: Run, result: RunResult): Settlement {
+    const { job, registration, context } = run;
+    const { backoff, jitterFraction } = this.#options;
+    const isRetried = result.type === "failed" && !result.permanent && result.afterMs === null;
+    return decideSettlement(
+      {
+        jobId: job.id,
+        runCount: job.runCount,
+        failureCount: job.failureCount,
+        encodeCarry: context === null ? encodeNothing : () => run.encodeCarry(),
+        encodeAttachment: () => run.encodeAttachment(),
+      },
+      result,
+      {
+        backoff: isRetried ? this.#backoff(registration.task, run.payload) : backoff,
+        jitterFraction,
+        backstop: registration.backstop,
+      },
+    );
+  }
+
+  /** What is written instead of a settlement that the store refuses: a failure, with nothing in it that could be the reason. */
+  refused(run: Run, note: string): Settlement {
+    const failed = { permanent: false, afterMs: null, discardCarry: true, detail: null };
+    const settlement = this.settlement(run, { type: "failed", note, ...failed });
+    return { ...settlement, note, attachment: null };
+  }
+
+  /** The backoff for a claim that is being recovered. */
+  async recoveryBackoff({ kind, payload }: StaleClaim): Promise<Backoff> {
+    const task = this.#options.registry.get(kind)?.task;
+    if (task === undefined) return this.#options.backoff;
+    try {
+      return this.#backoff(task, await task.decodePayload(payload));
+    } catch {
+      // It does not decode, which is for the run that meets it to say.
+      return this.#options.backoff;
+    }
+  }
+
+  #backoff(task: RegisteredTask, payload: unknown): Backoff {
+    try {
+      return task.backoffFor(payload) ?? this.#options.backoff;
+    } catch (error) {
+      this.#options.logger.warn("a task's backoff failed; the worker's is used", {
+        kind: task.kind,
+        error: failureMessage(error),
+      });
+      return this.#options.backoff;
+    }
+  }
+}

@@ -1,0 +1,253 @@
+import {
+  type Backoff,
+  decideRecovery,
+  type Logger,
+  type Recovery,
+  readDatabaseFault,
+  type StaleClaim,
+  type WorkerId,
+  type WorkerStore,
+} from "@venturi/core";
+import type { CancelTimer, Clock } from "./clock.ts";
+import { doubled } from "./growing-delay.ts";
+import type { Beat } from "./heartbeat.ts";
+import { Trouble } from "./trouble.ts";
+
+/** A scan reads at most this many claims. */
+const scanLimit = 1_000;
+/** No two scans follow each other faster, in milliseconds. */
+const scanIntervalMs = 1_000;
+/** The slow pass over all claims: at least this far apart, in milliseconds, and never more than a hundredth of the time. */
+const leastSweepIntervalMs = 30_000;
+const sweepShare = 100;
+
+/** How many of the recovered jobs one log record names. */
+const loggedIds = 10;
+
+/** Waits between tries for a claim of its own, in milliseconds, and how many tries there are. */
+const firstOwnMs = 20;
+const mostOwnMs = 1_000;
+const mostOwnTries = 10;
+
+/** Claims of its own that a worker let become overdue. */
+interface OwnClaim {
+  readonly claim: StaleClaim;
+  tries: number;
+  at: number;
+}
+
+export interface RecoveryOptions {
+  readonly store: Pick<WorkerStore, "findStale" | "recover">;
+  readonly worker: WorkerId;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly jitterFraction: number;
+  /** The backoff of the claim's task where it is known and the payload decodes, else the worker's. Never throws. */
+  readonly backoffOf: (claim: StaleClaim) => Backoff | Promise<Backoff>;
+  /** Jobs are pending again. */
+  readonly onRecovered: () => void;
+  /** A claim given to `recoverOwn` is recovered, or was lost before. */
+  readonly onOwnDone: (claim: StaleClaim) => void;
+}
+
+/** Makes claims pending again (or dead) whose lease has passed or whose worker is gone. */
+export class RecoveryService {
+  readonly #options: RecoveryOptions;
+  readonly #trouble: Trouble;
+  readonly #abort = new AbortController();
+  /** What the last beat said about silent workers; true: all their claims are stale, false: the overdue ones. */
+  #silent = new Map<WorkerId, boolean>();
+  /** Dead workers all of whose claims have been recovered. */
+  #cleared = new Set<WorkerId>();
+  /** Claims that the store refused to recover, one by one. */
+  readonly #refused = new Set<string>();
+  #own: OwnClaim[] = [];
+  #stopped = false;
+  #working: Promise<void> | null = null;
+  #cancelTimer: CancelTimer | null = null;
+  #scanAt = Number.POSITIVE_INFINITY;
+  #lastScanAt = Number.NEGATIVE_INFINITY;
+  #sweepAt: number;
+
+  constructor(options: RecoveryOptions) {
+    const { clock, logger } = options;
+    this.#options = options;
+    this.#trouble = new Trouble({ clock, logger, doing: "recover stale claims" });
+    this.#sweepAt = clock.now();
+  }
+
+  /** Starts with a sweep; resolves after it. */
+  async start(): Promise<void> {
+    this.#arm();
+    await this.#working;
+  }
+
+  /** Hears who has gone silent. */
+  report({ silent, mayTakeFromDead }: Beat): void {
+    this.#silent = new Map(silent.map(({ worker, dead }) => [worker, dead && mayTakeFromDead]));
+    // Whoever beats again may hold claims again.
+    for (const worker of this.#cleared) if (!this.#silent.get(worker)) this.#cleared.delete(worker);
+    if (this.#holders().length === 0) return;
+    this.#scanAt = Math.max(this.#options.clock.now(), this.#lastScanAt + scanIntervalMs);
+    this.#arm();
+  }
+
+  /** Takes over a claim of this very worker whose lease has passed. */
+  recoverOwn(claim: StaleClaim): void {
+    this.#own.push({ claim, tries: 0, at: this.#options.clock.now() });
+    this.#arm();
+  }
+
+  /** Resolves when nothing is known to be recoverable now. */
+  async settled(): Promise<void> {
+    while (this.#working) await this.#working;
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#cancelTimer?.();
+    this.#abort.abort();
+    await this.#working;
+  }
+
+  #holders(): { worker: WorkerId; overdueOnly: boolean }[] {
+    return [...this.#silent]
+      .filter(([worker]) => !this.#cleared.has(worker))
+      .map(([worker, all]) => ({ worker, overdueOnly: !all }));
+  }
+
+  #arm(): void {
+    if (this.#stopped || this.#working) return;
+    this.#cancelTimer?.();
+    const { clock } = this.#options;
+    const own = this.#own.reduce((least, { at }) => Math.min(least, at), Number.POSITIVE_INFINITY);
+    const wait = Math.min(own, this.#scanAt, this.#sweepAt) - clock.now();
+    if (wait > 0) this.#cancelTimer = clock.after(wait, () => this.#arm());
+    else this.#begin();
+  }
+
+  #begin(): void {
+    this.#working = this.#work().then(
+      () => this.#trouble.succeeded(),
+      (error: unknown) => {
+        if (this.#stopped) return;
+        const again = this.#options.clock.now() + this.#trouble.failed(error);
+        this.#scanAt = Math.max(this.#scanAt, again);
+        this.#sweepAt = Math.max(this.#sweepAt, again);
+        for (const own of this.#own) own.at = Math.max(own.at, again);
+      },
+    );
+    void this.#working.then(() => {
+      this.#working = null;
+      this.#arm();
+    });
+  }
+
+  async #work(): Promise<void> {
+    const { clock } = this.#options;
+    if (this.#own.some(({ at }) => at <= clock.now())) await this.#recoverDueOwn();
+    if (this.#stopped) return;
+    if (this.#sweepAt <= clock.now()) await this.#sweep();
+    else if (this.#scanAt <= clock.now()) await this.#scan();
+  }
+
+  async #recoverDueOwn(): Promise<void> {
+    const { clock } = this.#options;
+    const now = clock.now();
+    const due = this.#own.filter(({ at }) => at <= now);
+    const applied = await this.#recover(due.map(({ claim }) => claim));
+    const done = new Set<OwnClaim>();
+    due.forEach((own, index) => {
+      own.tries += 1;
+      own.at = clock.now() + doubled(firstOwnMs, mostOwnMs, own.tries);
+      // Not applied: locked for a moment, not overdue by the store's clock yet, or no longer held at all.
+      if (applied[index] || own.tries >= mostOwnTries) done.add(own);
+    });
+    this.#own = this.#own.filter((own) => !done.has(own));
+    for (const { claim } of done) this.#options.onOwnDone(claim);
+  }
+
+  async #scan(): Promise<void> {
+    const holders = this.#holders();
+    this.#scanAt = Number.POSITIVE_INFINITY;
+    this.#lastScanAt = this.#options.clock.now();
+    if (holders.length === 0) return;
+    const { claims, applied, isComplete } = await this.#findAndRecover(holders, false);
+    const left = new Set(claims.filter((_, index) => !applied[index]).map(({ holder }) => holder));
+    if (isComplete) {
+      for (const { worker, overdueOnly } of holders) {
+        if (!overdueOnly && !left.has(worker)) this.#cleared.add(worker);
+      }
+    }
+    if (!isComplete || left.size > 0) this.#scanAt = this.#lastScanAt + scanIntervalMs;
+  }
+
+  /** A slow look at everything: claims without a worker, once more those of the dead, and forgotten ones of its own. */
+  async #sweep(): Promise<void> {
+    const { clock, worker } = this.#options;
+    const startedAt = clock.now();
+    this.#lastScanAt = startedAt;
+    this.#cleared.clear();
+    this.#refused.clear();
+    const holders = [...this.#holders(), { worker, overdueOnly: true }];
+    const { isComplete } = await this.#findAndRecover(holders, true);
+    const took = clock.now() - startedAt;
+    const interval = Math.max(leastSweepIntervalMs, took * sweepShare);
+    this.#sweepAt = clock.now() + (isComplete ? interval : scanIntervalMs);
+  }
+
+  async #findAndRecover(holders: { worker: WorkerId; overdueOnly: boolean }[], orphans: boolean) {
+    const { store } = this.#options;
+    const signal = this.#abort.signal;
+    const limit = scanLimit + this.#refused.size;
+    const { claims } = await store.findStale({ holders, orphans, limit, signal });
+    const fresh = claims.filter((claim) => !this.#refused.has(keyOf(claim)));
+    return {
+      claims: fresh,
+      applied: await this.#recover(fresh),
+      isComplete: claims.length < limit,
+    };
+  }
+
+  async #recover(claims: readonly StaleClaim[]): Promise<readonly boolean[]> {
+    if (claims.length === 0) return [];
+    const { backoffOf, jitterFraction } = this.#options;
+    const recoveries: Recovery[] = [];
+    for (const claim of claims) {
+      recoveries.push(decideRecovery(claim, await backoffOf(claim), jitterFraction));
+    }
+    return this.#apply(recoveries);
+  }
+
+  async #apply(recoveries: readonly Recovery[]): Promise<readonly boolean[]> {
+    const { store, logger, onRecovered } = this.#options;
+    try {
+      const { applied } = await store.recover({ recoveries, signal: this.#abort.signal });
+      const done = recoveries.filter((_, index) => applied[index]);
+      if (done.length > 0) {
+        const jobIds = done.slice(0, loggedIds).map(({ jobId }) => jobId);
+        logger.warn("recovered stale claims", { claims: done.length, jobIds });
+        onRecovered();
+      }
+      return applied;
+    } catch (error) {
+      const { isRetryable, message } = readDatabaseFault(error);
+      const [only] = recoveries;
+      if (isRetryable || this.#stopped || only === undefined) throw error;
+      if (recoveries.length === 1) {
+        // One row that cannot be updated must not stop the others.
+        const { jobId, runCount } = only;
+        logger.error("the store refuses to recover a claim", { jobId, runCount, error: message });
+        this.#refused.add(keyOf(only));
+        return [false];
+      }
+      const middle = Math.ceil(recoveries.length / 2);
+      const first = await this.#apply(recoveries.slice(0, middle));
+      return [...first, ...(await this.#apply(recoveries.slice(middle)))];
+    }
+  }
+}
+
+function keyOf({ jobId, runCount }: { readonly jobId: string; readonly runCount: number }): string {
+  return `${jobId} ${runCount}`;
+}

@@ -1,0 +1,64 @@
+import { describeFailure, isDefect, isOutcome, isTaskError, type RunResult } from "@venturi/core";
+
+const completed: RunResult = Object.freeze({ type: "completed", note: null });
+
+/** What a handler's return value says; null for a value that is no outcome. */
+export function resultOfReturn(returned: unknown): RunResult | null {
+  if (returned === undefined) return completed;
+  if (!isOutcome(returned)) return null;
+  if (returned.type === "completed") return { type: "completed", note: returned.note };
+  const { delayMs, runAt, note } = returned;
+  return { type: "paused", delayMs, runAt, note };
+}
+
+/** What anything that a handler threw says. Never throws. */
+export function resultOfThrow(thrown: unknown): RunResult {
+  const { note, detail } = describeFailure(thrown);
+  const decision = isTaskError(thrown) ? thrown : null;
+  return {
+    type: "failed",
+    note,
+    detail: JSON.stringify(detail),
+    permanent: decision?.permanent ?? false,
+    afterMs: decision?.afterMs ?? null,
+    discardCarry: decision === null && isDefect(thrown),
+  };
+}
+
+/** A failure of the data, not of the handler, which was not called: dead at once. */
+export function undecodable(error: unknown): RunResult {
+  const { note, detail } = describeFailure(error);
+  return {
+    type: "failed",
+    note,
+    detail: JSON.stringify(detail),
+    permanent: true,
+    afterMs: null,
+    discardCarry: true,
+  };
+}
+
+const maxDepth = 20;
+
+/**
+ * Whether a handler gave up because it was told to: it threw an error named AbortError, or one whose chain of causes
+ * holds the reason of its signal. Never throws.
+ */
+export function isAbort(thrown: unknown, reason: unknown): boolean {
+  if (read(thrown, "name") === "AbortError") return true;
+  let error = thrown;
+  for (let depth = 0; depth < maxDepth && error !== undefined; depth += 1) {
+    if (error === reason) return true;
+    error = read(error, "cause");
+  }
+  return false;
+}
+
+function read(from: unknown, key: "name" | "cause"): unknown {
+  if (typeof from !== "object" || from === null) return undefined;
+  try {
+    return (from as { readonly name?: unknown; readonly cause?: unknown })[key];
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,71 @@
+import { type ClaimedJob, encodeJson, type VenturiError } from "@venturi/core";
+import type { Registration } from "./handler-registry.ts";
+import type { RunContext } from "./job-context.ts";
+import type { Leased } from "./lease-keeper.ts";
+
+const nothing = Symbol("nothing");
+
+/** One claim that this worker holds, from the store's answer to the confirmed end of the run. */
+export class Run implements Leased {
+  readonly job: ClaimedJob;
+  readonly registration: Registration;
+  /** Monotonic instant when the lease ends at the earliest: counted from before the claim was sent. */
+  readonly leaseEndsAt: number;
+  /** Monotonic instant when the lease has ended for certain: counted from the claim's answer. */
+  readonly overdueAt: number;
+  /** The decoded payload, from the handler's start on. */
+  payload: unknown;
+  /** Null until the handler starts. */
+  context: RunContext | null = null;
+  /** Whether the handler has returned or thrown. */
+  hasEnded = false;
+  /** Whether the run was settled without waiting for its handler, whose result is then dropped. */
+  isReleased = false;
+  #abort: AbortController | null = null;
+  #reason: VenturiError | null = null;
+  #attachment: unknown = nothing;
+
+  constructor(job: ClaimedJob, registration: Registration, sentAt: number, receivedAt: number) {
+    this.job = job;
+    this.registration = registration;
+    this.leaseEndsAt = sentAt + job.leaseMs;
+    this.overdueAt = receivedAt + job.leaseMs;
+  }
+
+  get leaseMs(): number {
+    return this.job.leaseMs;
+  }
+
+  /** Made when the handler first asks for it, which most never do. */
+  get signal(): AbortSignal {
+    if (this.#abort === null) {
+      this.#abort = new AbortController();
+      if (this.#reason !== null) this.#abort.abort(this.#reason);
+    }
+    return this.#abort.signal;
+  }
+
+  /** Why the handler was told to come to an end; the first reason counts. */
+  get abortReason(): VenturiError | null {
+    return this.#reason;
+  }
+
+  abort(reason: VenturiError): void {
+    if (this.#reason !== null) return;
+    this.#reason = reason;
+    this.#abort?.abort(reason);
+  }
+
+  attach(value: unknown): void {
+    this.#attachment = value;
+  }
+
+  encodeCarry(): string | null {
+    return this.context === null ? null : this.registration.task.encodeCarry(this.context.carry);
+  }
+
+  encodeAttachment(): string | null {
+    if (this.#attachment === nothing) return null;
+    return encodeJson(this.#attachment, "attachment", this.job.kind);
+  }
+}

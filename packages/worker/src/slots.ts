@@ -1,0 +1,119 @@
+import { type ClaimPlan, type JobId, type KindLoad, planClaim, type Turn } from "@venturi/core";
+
+/** How one registered kind stands. */
+export interface KindSlots extends KindLoad {
+  held: number;
+  /** Whether the store may have due jobs of this kind that no claim has asked for yet. */
+  mayWait: boolean;
+}
+
+/**
+ * Counts running handlers: at most `concurrency`, at most its cap of a kind. A handler whose lease was lost still
+ * runs, so it still counts.
+ */
+export class Slots {
+  readonly concurrency: number;
+  readonly #kinds: KindSlots[] = [];
+  readonly #running = new Set<JobId>();
+  /** Running jobs whose lease was lost: they must not be claimed before their handlers end. */
+  readonly #lost = new Set<JobId>();
+  /** Jobs whose claims are being undone. */
+  readonly #undoing = new Set<JobId>();
+  #onFree: (mayClaimAgain: boolean) => void = () => undefined;
+
+  constructor(concurrency: number) {
+    this.concurrency = concurrency;
+  }
+
+  addKind(kind: string, cap: number | null): KindSlots {
+    const slots: KindSlots = { kind, cap, held: 0, mayWait: true };
+    this.#kinds.push(slots);
+    return slots;
+  }
+
+  get running(): number {
+    return this.#running.size;
+  }
+
+  isRunning(jobId: JobId): boolean {
+    return this.#running.has(jobId);
+  }
+
+  /** A handler starts. */
+  take(kind: KindSlots, jobId: JobId): void {
+    kind.held += 1;
+    this.#running.add(jobId);
+  }
+
+  /** Whom to tell that a handler has ended, and whether its job was kept from being claimed until now. */
+  onFree(callback: (mayClaimAgain: boolean) => void): void {
+    this.#onFree = callback;
+  }
+
+  /** A handler has ended. */
+  free(kind: KindSlots, jobId: JobId): void {
+    kind.held -= 1;
+    this.#running.delete(jobId);
+    this.#onFree(this.#lost.delete(jobId));
+  }
+
+  /** The claim of a job is lost: it is not to be claimed while its handler runs. */
+  lose(jobId: JobId): void {
+    if (this.#running.has(jobId)) this.#lost.add(jobId);
+  }
+
+  /** The claim of a job is being undone: it is not to be claimed before `undone`. */
+  undo(jobId: JobId): void {
+    this.#undoing.add(jobId);
+  }
+
+  undone(jobId: JobId): void {
+    this.#undoing.delete(jobId);
+  }
+
+  /** Jobs that must not be claimed now. */
+  barred(): JobId[] {
+    return [...this.#lost, ...this.#undoing];
+  }
+
+  /** Something may have become due. */
+  expectAll(): void {
+    for (const kind of this.#kinds) kind.mayWait = true;
+  }
+
+  /** What to claim now; null when there is no room, or nothing waits for the room there is. */
+  plan(turn: Turn): ClaimPlan | null {
+    const free = this.concurrency - this.#running.size;
+    if (free < 1) return null;
+    // A claim is worth its statement only if a kind that has room may have jobs waiting.
+    if (!this.#kinds.some(({ mayWait, cap, held }) => mayWait && (cap === null || held < cap)))
+      return null;
+    return planClaim({ free, kinds: this.#kinds, turn });
+  }
+
+  /** A claim is about to ask for these kinds: only what happens from now on can raise their flags again. */
+  asking(plan: ClaimPlan): void {
+    for (const slots of this.#kindsOf(plan)) slots.mayWait = false;
+  }
+
+  /** Learns from a claim's answer which kinds may have more: those of which it brought all it was allowed to. */
+  learn(plan: ClaimPlan, jobs: readonly { readonly kind: string }[]): void {
+    if (jobs.length === 0) return;
+    const isFull = jobs.length >= plan.limit;
+    const brought = new Map<string, number>();
+    if (!isFull) for (const { kind } of jobs) brought.set(kind, (brought.get(kind) ?? 0) + 1);
+    const limits = new Map(plan.kinds.map(({ kind, limit }) => [kind, limit]));
+    for (const slots of this.#kindsOf(plan)) {
+      // Cut off at its limit, a claim says nothing about what else waits.
+      if (isFull || (brought.get(slots.kind) ?? 0) >= (limits.get(slots.kind) ?? 1)) {
+        slots.mayWait = true;
+      }
+    }
+  }
+
+  #kindsOf(plan: ClaimPlan): readonly KindSlots[] {
+    if (plan.kinds.length === this.#kinds.length) return this.#kinds;
+    const asked = new Set(plan.kinds.map(({ kind }) => kind));
+    return this.#kinds.filter(({ kind }) => asked.has(kind));
+  }
+}

@@ -1,0 +1,199 @@
+import {
+  invalidArgument,
+  type JobId,
+  type Notifier,
+  PORT_VERSION,
+  type SettlementOutcome,
+  show,
+  type Task,
+  VenturiError,
+  type WorkerStore,
+} from "@venturi/core";
+import { systemClock } from "./clock.ts";
+import type { TaskHandler } from "./handler.ts";
+import { HandlerRegistry, type RegisterOptions } from "./handler-registry.ts";
+import { type ResolvedWorkerOptions, resolveWorkerOptions, type WorkerOptions } from "./options.ts";
+import { workSession } from "./session.ts";
+import { Shutdown } from "./shutdown.ts";
+import { Slots } from "./slots.ts";
+
+export interface RunOptions {
+  /** Stops the worker, as `stop` does. */
+  readonly signal?: AbortSignal;
+}
+
+/** What a worker could not finish. */
+export interface RunReport {
+  /** Jobs that are still claimed, because the database could not be reached; other workers will recover them. */
+  readonly unreleased: JobId[];
+}
+
+/** How many runs ended how. */
+export interface RunCounts {
+  readonly completed: number;
+  readonly paused: number;
+  readonly retried: number;
+  readonly dead: number;
+}
+
+/** Options may be left out altogether unless a state is needed. */
+export type WorkerArguments<State> = undefined extends State
+  ? [options?: WorkerOptions<State>]
+  : [options: WorkerOptions<State> & { readonly state: State }];
+
+/**
+ * Claims jobs of the kinds registered on it and runs their handlers.
+ *
+ * @example
+ * await using worker = new Worker(store, { state: app, concurrency: 16 })
+ *   .register(SendEmail, sendEmail)
+ *   .register(SyncContacts, syncContacts, { cap: 2 });
+ * await worker.run({ signal });
+ */
+export class Worker<State = undefined, Tx = never> {
+  readonly #store: WorkerStore<Tx> & Partial<Notifier>;
+  readonly #options: ResolvedWorkerOptions<unknown>;
+  readonly #slots: Slots;
+  readonly #registry: HandlerRegistry;
+  /** The session in progress. */
+  #current: { readonly shutdown: Shutdown; readonly ended: Promise<unknown> } | null = null;
+  #hasRun = false;
+  #isStopped = false;
+
+  /** Throws `invalid-argument` naming the option that is unknown or unacceptable. Nothing is connected yet. */
+  constructor(store: WorkerStore<Tx> & Partial<Notifier>, ...[options]: WorkerArguments<State>) {
+    this.#store = checkStore(store);
+    this.#options = resolveWorkerOptions(options);
+    const { concurrency, leaseMs, backstop } = this.#options;
+    this.#slots = new Slots(concurrency);
+    this.#registry = new HandlerRegistry({ leaseMs, backstop }, this.#slots);
+  }
+
+  /**
+   * Lets this worker claim jobs of a task and run them with `handler`. Returns the worker, for the next `register`.
+   *
+   * Throws `invalid-argument` for a kind that is registered already, and `already-run` once the worker has started.
+   */
+  register<Payload, Carry>(
+    task: Task<string, never, Payload, Carry>,
+    handler: TaskHandler<Payload, Carry, State>,
+    options?: RegisterOptions,
+  ): this {
+    if (this.#hasRun || this.#current !== null) {
+      throw new VenturiError(
+        "already-run",
+        "the worker has started: register every kind before that",
+      );
+    }
+    this.#registry.add(task, handler, options);
+    return this;
+  }
+
+  /**
+   * Claims and runs jobs until `signal` aborts or `stop` is called; then lets running handlers end for
+   * `shutdownTimeout`, releases the rest, and resolves. Outages of the database are waited out.
+   *
+   * A worker runs once: throws `already-run` afterwards. Rejects with `not-migrated` where the database lacks
+   * venturi's tables, and with `database` when the first connection fails for good.
+   */
+  async run({ signal }: RunOptions = {}): Promise<RunReport> {
+    this.#checkIdle();
+    if (this.#hasRun) {
+      throw new VenturiError(
+        "already-run",
+        "the worker has run already: make a new one to run again",
+      );
+    }
+    this.#hasRun = true;
+    if (this.#isStopped) return { unreleased: [] };
+    return { unreleased: await this.#work({ signal, once: false }) };
+  }
+
+  /**
+   * Runs what is due now, each job at most once, and resolves when a claim brings nothing more while nothing runs.
+   * For tests and serverless functions; may be repeated.
+   *
+   * Rejects with `already-run` while this worker is running, and with `closed` after `stop`.
+   */
+  async runOnce({ signal }: RunOptions = {}): Promise<RunCounts> {
+    this.#checkIdle();
+    if (this.#isStopped)
+      throw new VenturiError("closed", "the worker was stopped: make a new one to run again");
+    const counts = { completed: 0, paused: 0, retried: 0, dead: 0 };
+    const onSettled = (outcome: SettlementOutcome): void => {
+      if (outcome !== "released") counts[outcome] += 1;
+    };
+    await this.#work({ signal, once: true, onSettled });
+    return counts;
+  }
+
+  /**
+   * Stops the worker as an aborted signal does, and resolves when it has stopped; safe at any time and more than once.
+   * A handler must not await it: it would wait for itself.
+   */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    this.#current?.shutdown.request();
+    await this.#current?.ended;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop();
+  }
+
+  #checkIdle(): void {
+    if (this.#current === null) return;
+    throw new VenturiError(
+      "already-run",
+      "the worker is running: wait for that to end, or make another one",
+    );
+  }
+
+  async #work(how: {
+    readonly signal: AbortSignal | undefined;
+    readonly once: boolean;
+    readonly onSettled?: (outcome: SettlementOutcome) => void;
+  }): Promise<JobId[]> {
+    const { signal, once, onSettled = () => undefined } = how;
+    if (signal?.aborted || this.#registry.kinds.length === 0) return [];
+    const shutdown = new Shutdown(systemClock, this.#options.shutdownTimeoutMs);
+    const unfollow = shutdown.follow(signal);
+    const work = workSession({
+      store: this.#store,
+      clock: systemClock,
+      options: this.#options,
+      registry: this.#registry,
+      slots: this.#slots,
+      shutdown,
+      once,
+      onSettled,
+    });
+    // Stopping waits for the end; how it ended is for the caller of run.
+    this.#current = { shutdown, ended: work.catch(() => undefined) };
+    try {
+      return await work;
+    } finally {
+      unfollow();
+      this.#current = null;
+    }
+  }
+}
+
+function checkStore<S extends WorkerStore<never> | WorkerStore<unknown>>(store: S): S {
+  const given: Partial<WorkerStore> | null | undefined = store;
+  if (typeof given?.claim !== "function" || typeof given.settle !== "function") {
+    throw invalidArgument(
+      "store",
+      `is not a store (got ${show(store)})`,
+      "pass a PostgresStore or another adapter",
+    );
+  }
+  if (given.portVersion !== PORT_VERSION) {
+    throw invalidArgument(
+      "store",
+      `has port version ${show(given.portVersion)}, this worker needs ${PORT_VERSION}`,
+      "install versions of the store and the worker that belong together",
+    );
+  }
+  return store;
+}
