@@ -10,6 +10,7 @@ import {
   buildGate,
   knipGate,
   lintGate,
+  schemaGate,
   sizeGate,
   typeCheckGates,
 } from "./static-gates.ts";
@@ -31,7 +32,10 @@ export function allStages({ serverUrl, oldServerUrl, workFolder }: GateContext):
   const [checkBlocks, ...runBlocks] = documentGates(serverUrl);
   return [
     { lanes: 2, gates: [lintGate, arrowsGate, buildGate, ...typeCheckGates] },
-    { lanes: 2, gates: [knipGate, ...(checkBlocks ? [checkBlocks] : []), sizeGate] },
+    {
+      lanes: 2,
+      gates: [knipGate, ...(checkBlocks ? [checkBlocks] : []), sizeGate, schemaGate(serverUrl)],
+    },
     {
       lanes: 1,
       gates: [

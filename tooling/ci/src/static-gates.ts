@@ -65,3 +65,19 @@ export const sizeGate: Gate = commandGate("size limits", {
   args: [],
   cwd: root,
 });
+
+/** Whether `schema.sql` is what the migrations leave. */
+export function schemaGate(serverUrl: string): Gate {
+  return commandGate("schema.sql", {
+    program: process.execPath,
+    args: [
+      "--conditions=@venturi/source",
+      "--import",
+      "tsx",
+      join(root, "tooling/ci/src/schema-dump.ts"),
+      "--check",
+    ],
+    cwd: root,
+    env: { DATABASE_URL: serverUrl },
+  });
+}
