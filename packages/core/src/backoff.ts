@@ -42,8 +42,9 @@ export class Backoff {
         throw invalidArgument(`backoff.${name}`, "is not an option", "use base and cap");
       }
     }
-    this.baseMs = Math.max(durationMs(options.base ?? 500, "backoff.base"), 1);
-    this.capMs = Math.max(durationMs(options.cap ?? 120_000, "backoff.cap"), this.baseMs);
+    const { base = 500, cap = 120_000 } = options;
+    this.baseMs = Math.max(durationMs(base, "backoff.base"), 1);
+    this.capMs = Math.max(durationMs(cap, "backoff.cap"), this.baseMs);
   }
 }
 
@@ -83,9 +84,10 @@ export function retryDelayNs(
     throw invalidArgument("attempt", "is not a count", "pass the number of failures so far");
   }
   const factor = jitterFactor(jitterFraction, unitSample(jobId, attempt));
-  const uncapped = toNs(backoff.baseMs) * retryMultiplier(attempt);
+  let delay = toNs(backoff.baseMs) * retryMultiplier(attempt);
   const cap = toNs(backoff.capMs);
-  return Math.trunc(Number(uncapped < cap ? uncapped : cap) * factor);
+  if (delay > cap) delay = cap;
+  return Math.trunc(Number(delay) * factor);
 }
 
 const lastMultiplier = 94;
@@ -98,7 +100,8 @@ export function retryMultiplier(attempt: number): bigint {
   for (let n = 1; n < Math.min(attempt, lastMultiplier); n += 1) {
     [previous, current] = [current, previous + current];
   }
-  return (current < maxUint64 ? current : maxUint64) - 1n;
+  if (current > maxUint64) current = maxUint64;
+  return current - 1n;
 }
 
 function toNs(ms: number): bigint {

@@ -24,12 +24,12 @@ export function toHeaders(headers: unknown, argument = "headers"): Headers | nul
   const copy: Record<string, string> = Object.create(null);
   let length = 0;
   for (const [name, value] of Object.entries(headers)) {
-    checkText(name, `a name in ${argument}`, argument);
+    checkText(name, argument, "has a name that ");
     const member = `${argument}[${show(name)}]`;
     if (typeof value !== "string") {
       throw invalidArgument(member, `is not a string (got ${typeof value})`, "convert or omit it");
     }
-    checkText(value, member, member);
+    checkText(value, member, "");
     length += name.length + value.length;
     copy[name] = value;
   }
@@ -43,10 +43,10 @@ export function toHeaders(headers: unknown, argument = "headers"): Headers | nul
   return length === 0 && Object.keys(copy).length === 0 ? null : copy;
 }
 
-function checkText(text: string, what: string, argument: string): void {
+function checkText(text: string, argument: string, what: string): void {
   const problem = unstorableText(text);
   if (problem === null) return;
-  throw invalidArgument(argument, `cannot be stored: ${what} ${problem}`, "remove or encode it");
+  throw invalidArgument(argument, `${what}${problem}`, "remove or encode it");
 }
 
 const noHeaders: Headers = Object.freeze(Object.create(null));

@@ -6,6 +6,7 @@ import { unstorableText } from "./text.ts";
 export interface CopyRules {
   readonly root: string;
   readonly maxDepth: number;
+  /** Values, and every 16 characters of text. */
   readonly maxParts: number;
   readonly problem: (
     path: string,
@@ -66,6 +67,7 @@ class JsonCopier {
   #checkScalar(value: unknown): unknown {
     switch (typeof value) {
       case "string":
+        this.#count(value.length >>> 4);
         return this.#checkText(value);
       case "number":
         if (Number.isFinite(value)) return value;
@@ -133,8 +135,8 @@ class JsonCopier {
   #count(parts: number): void {
     this.#parts += parts;
     if (this.#parts <= this.#rules.maxParts) return;
-    const what = `makes the whole larger than ${this.#rules.maxParts} parts`;
-    throw this.#refuse(what, "keep the bulk elsewhere and refer to it");
+    const limit = `${this.#rules.maxParts} parts (values, and every 16 characters of text)`;
+    throw this.#refuse(`makes the whole exceed ${limit}`, "keep the bulk elsewhere, refer to it");
   }
 
   #refuse(what: string, hint: string, options?: { readonly cause: unknown }): VenturiError {

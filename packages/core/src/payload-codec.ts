@@ -5,7 +5,7 @@ import { type CopyRules, copyAsJson } from "./json-copy.ts";
 export const MAX_JSON_DEPTH = 1_000;
 /** The longest JSON text, in UTF-16 units: even at three bytes each it stays below jsonb's limit of 256 MB. */
 export const MAX_JSON_LENGTH = 67_108_864;
-/** The most values, keys not counted, in one JSON value: stops a graph of shared branches from exploding. */
+/** The most parts, which are values and every 16 characters of text: stops a graph of shared branches from exploding. */
 export const MAX_JSON_PARTS = 4_194_304;
 
 /**
@@ -46,7 +46,8 @@ export function decodeJson(text: string, root: string, owner?: string): unknown 
 /** The text of a value made of nothing but plain JSON, as nearly all are; undefined for any other. */
 function encodePlain(value: unknown): string | undefined {
   try {
-    if (countPlain(value, 0, 0) < 0) return undefined;
+    const parts = countPlain(value, 0, 0);
+    if (parts < 0 || parts > MAX_JSON_PARTS) return undefined;
     const text = JSON.stringify(value);
     // JSON.stringify writes U+0000 and lone surrogates as escapes; harmless ones are sorted out with care.
     return text.includes("\\u") ? undefined : text;
@@ -59,6 +60,7 @@ function encodePlain(value: unknown): string | undefined {
 function countPlain(value: unknown, depth: number, count: number): number {
   switch (typeof value) {
     case "string":
+      return count + 1 + (value.length >>> 4);
     case "boolean":
       return count + 1;
     case "number":

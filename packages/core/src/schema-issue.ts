@@ -6,7 +6,7 @@ const maxIssues = 20;
 const maxMessageLength = 300;
 const maxLeaves = 1_000;
 /** Enough of a long text to recognise it by, also where a library has shortened it. */
-const leafLength = 16;
+const leafLength = 8;
 
 /**
  * What a schema refused, without what it was given: schema libraries quote the refused value in their messages
