@@ -2,6 +2,7 @@ import {
   type Duration,
   differenceMs,
   type EnqueueJob,
+  FAR_FUTURE_MS,
   type Headers,
   type Instant,
   invalidArgument,
@@ -102,11 +103,16 @@ function readOptions({ delay, runAt, priority, headers, id }: JobOptions): Chose
     id: id === undefined ? nextJobId() : toJobId(id, "id"),
     priority: priority === undefined ? undefined : toPriority(priority, "priority"),
     headers: toHeaders(headers),
-    due: {
-      ...(delay === undefined ? {} : { delayMs: differenceMs(delay, "delay") }),
-      ...(runAt === undefined ? {} : { runAt: toEpochMs(runAt, "runAt") }),
-    },
+    due: readDue(delay, runAt),
   };
+}
+
+function readDue(delay: Duration | undefined, runAt: Instant | undefined): ChosenOptions["due"] {
+  if (runAt !== undefined) return { runAt: toEpochMs(runAt, "runAt") };
+  if (delay === undefined) return {};
+  const delayMs = differenceMs(delay, "delay");
+  // A delay that was cut to the far date ends at that date, not that long after now.
+  return delayMs === FAR_FUTURE_MS ? { runAt: FAR_FUTURE_MS } : { delayMs };
 }
 
 function combine(prepared: PreparedJob, { id, priority, headers, due }: ChosenOptions): EnqueueJob {

@@ -9,6 +9,7 @@ import {
   type UnsentJob,
   VenturiError,
 } from "@venturi/core";
+import { AbortWatch } from "./abort-watch.ts";
 import {
   type EnqueueItem,
   type EnqueueOptions,
@@ -22,6 +23,7 @@ import { checkMembers } from "./options.ts";
 /** The ways to enqueue, over one lane of statements. */
 export class Producer {
   readonly #lane: EnqueueLane;
+  readonly #aborts = new AbortWatch();
 
   constructor(lane: EnqueueLane) {
     this.#lane = lane;
@@ -29,7 +31,7 @@ export class Producer {
 
   async enqueue(job: UnsentJob, options: EnqueueOptions = {}): Promise<JobId> {
     const { signal, rest } = splitSignal(options);
-    const prepared = await abortable(toEnqueueJob(job, rest), signal);
+    const prepared = await this.#abortable(toEnqueueJob(job, rest), signal);
     const [stored] = await this.#store([prepared], signal);
     return (stored as EnqueuedJob).id;
   }
@@ -51,7 +53,7 @@ export class Producer {
     if (!Array.isArray(items)) {
       throw invalidArgument("items", "is not an array", "pass [job, { job, delay }, …]");
     }
-    const prepared = await abortable(prepareAll(items), signal);
+    const prepared = await this.#abortable(prepareAll(items), signal);
     if (prepared.length === 0) return [];
     const stored = await this.#store(prepared, signal);
     return stored.map(({ id }) => id);
@@ -62,22 +64,34 @@ export class Producer {
     signal: AbortSignal | undefined,
   ): Promise<readonly EnqueuedJob[]> {
     return new Promise((resolve, reject) => {
-      const onAbort = () => reject(signal?.reason);
-      const stopListening = () => signal?.removeEventListener("abort", onAbort);
-      signal?.addEventListener("abort", onAbort, { once: true });
+      const stopWatching = this.#onAbort(signal, reject);
       this.#lane.add({
         jobs,
         resolve: (stored) => {
-          stopListening();
+          stopWatching?.();
           resolve(stored);
         },
         reject: (error) => {
-          stopListening();
+          stopWatching?.();
           reject(ownError(error, jobs));
         },
         isAbandoned: () => signal?.aborted === true,
       });
     });
+  }
+
+  /** Stops waiting for user code (an asynchronous schema) when the signal aborts. */
+  #abortable<T>(value: T | Promise<T>, signal: AbortSignal | undefined): T | Promise<T> {
+    if (!(value instanceof Promise) || signal === undefined) return value;
+    return new Promise((resolve, reject) => {
+      const stopWatching = this.#onAbort(signal, reject);
+      value.then(resolve, reject).finally(() => stopWatching?.());
+    });
+  }
+
+  #onAbort(signal: AbortSignal | undefined, reject: (reason: unknown) => void) {
+    if (signal === undefined) return undefined;
+    return this.#aborts.watch(signal, () => reject(signal.reason));
   }
 }
 
@@ -148,19 +162,4 @@ function splitSignal<T extends WaitOptions>(options: T) {
   }
   signal?.throwIfAborted();
   return { signal, rest };
-}
-
-/** Stops waiting for user code (an asynchronous schema) when the signal aborts. */
-async function abortable<T>(value: T | Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (!(value instanceof Promise) || signal === undefined) return value;
-  let onAbort: (() => void) | undefined;
-  const aborted = new Promise<never>((_, reject) => {
-    onAbort = () => reject(signal.reason);
-    signal.addEventListener("abort", onAbort, { once: true });
-  });
-  try {
-    return await Promise.race([value, aborted]);
-  } finally {
-    if (onAbort !== undefined) signal.removeEventListener("abort", onAbort);
-  }
 }
