@@ -4,7 +4,7 @@ export interface GrowingDelayOptions {
   readonly firstMs: number;
   /** No wait is longer, in milliseconds. */
   readonly mostMs: number;
-  /** Whether each wait is shortened by up to a half, so that many workers do not try in step. */
+  /** Whether each wait is shortened by up to a quarter, so that many workers do not try in step. */
   readonly jitter: boolean;
 }
 
@@ -29,7 +29,7 @@ export class GrowingDelay {
     const { firstMs, mostMs, jitter } = this.#options;
     const delay = doubled(firstMs, mostMs, this.#tries);
     this.#tries += 1;
-    return jitter ? delay * (1 - this.#random() / 2) : delay;
+    return jitter ? delay * (1 - this.#random() / 4) : delay;
   }
 
   reset(): void {

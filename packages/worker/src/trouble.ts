@@ -6,7 +6,7 @@ import { GrowingDelay } from "./growing-delay.ts";
 const logWindowMs = 60_000;
 
 /** Waits between tries of a call that fails, in milliseconds. */
-const firstDelayMs = 100;
+const firstDelayMs = 250;
 export const longestDelayMs = 4_000;
 
 export interface TroubleOptions {

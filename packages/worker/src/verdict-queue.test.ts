@@ -1,0 +1,241 @@
+import { type SettleVerdict, VenturiError } from "@venturi/core";
+import { beforeEach, describe, expect, test } from "vitest";
+import { ManualClock } from "./testing/manual-clock.ts";
+import { recordingLogger } from "./testing/recording-logger.ts";
+import { type Deferred, deferred } from "./testing/signals.ts";
+import { Trouble } from "./trouble.ts";
+import { type ClaimWrite, VerdictQueue } from "./verdict-queue.ts";
+
+interface Item extends ClaimWrite {
+  readonly name: string;
+}
+
+interface Sent {
+  readonly names: readonly string[];
+  readonly answer: Deferred<readonly SettleVerdict[]>;
+}
+
+const outage = () => new VenturiError("database", "connection lost", { isRetryable: true });
+const refusal = () => new VenturiError("database", "value too long", { sqlState: "22001" });
+
+let clock: ManualClock;
+let sent: Sent[];
+let events: string[];
+let queue: VerdictQueue<Item>;
+/** Answers statements at once; null: a test answers them by hand. */
+let answer: ((names: readonly string[]) => readonly SettleVerdict[]) | null;
+
+beforeEach(() => {
+  clock = new ManualClock();
+  sent = [];
+  events = [];
+  answer = (names) => names.map(() => "applied");
+  const { logger } = recordingLogger();
+  queue = new VerdictQueue<Item>({
+    clock,
+    trouble: new Trouble({ clock, logger, doing: "write", random: () => 0 }),
+    send: async (batch) => {
+      const statement = {
+        names: batch.map(({ name }) => name),
+        answer: deferred<readonly SettleVerdict[]>(),
+      };
+      sent.push(statement);
+      return answer === null ? statement.answer.promise : answer(statement.names);
+    },
+    onVerdict: ({ name }, verdict) => events.push(`${name} ${verdict}`),
+    onRefused: (item) => {
+      events.push(`${item.name} refused`);
+      return item.name.endsWith("!") ? null : { ...item, name: `${item.name}!` };
+    },
+    onDropped: ({ name }) => events.push(`${name} dropped`),
+  });
+});
+
+function add(name: string, { leaseMs = 60_000, textLength = 0 } = {}): void {
+  queue.add({ name, textLength, until: clock.now() + leaseMs, tries: 0 });
+}
+
+const batches = () => sent.map(({ names }) => names.join(""));
+
+describe("batches form by themselves", () => {
+  test("an idle queue sends on the next turn what this turn has brought", async () => {
+    for (const name of ["a", "b"]) add(name);
+    expect(sent).toEqual([]);
+    await clock.settle();
+    expect(batches()).toEqual(["ab"]);
+    expect(events).toEqual(["a applied", "b applied"]);
+  });
+
+  test("while a statement is in flight the rest piles up, and the next takes all of it", async () => {
+    answer = null;
+    add("a");
+    await clock.settle();
+    for (const name of ["b", "c"]) {
+      add(name);
+      await clock.settle();
+    }
+    expect(batches()).toEqual(["a"]);
+    sent[0]?.answer.resolve(["applied"]);
+    await clock.settle();
+    expect(batches()).toEqual(["a", "bc"]);
+  });
+
+  test("a statement takes at most a thousand items, and about a megabyte of text", async () => {
+    for (let i = 0; i < 2_500; i += 1) add("x");
+    await clock.settle();
+    expect(sent.map(({ names }) => names.length)).toEqual([1_000, 1_000, 500]);
+    sent = [];
+    for (const name of ["a", "b", "c"]) add(name, { textLength: 600_000 });
+    await clock.settle();
+    expect(batches()).toEqual(["a", "b", "c"]);
+  });
+});
+
+describe("verdicts", () => {
+  test("done is as good as applied, lost is told, and both are over", async () => {
+    answer = () => ["done", "lost"];
+    for (const name of ["a", "b"]) add(name);
+    await clock.settle();
+    expect(events).toEqual(["a done", "b lost"]);
+    await expect(queue.empty()).resolves.toBeUndefined();
+    expect(clock.pending).toBe(0);
+  });
+
+  test("busy is tried again after 20 ms, doubling, without holding up the others", async () => {
+    answer = (names) => names.map((name) => (name === "a" ? "busy" : "applied"));
+    add("a");
+    await clock.settle();
+    add("b");
+    await clock.settle();
+    expect(batches()).toEqual(["a", "b"]);
+    await clock.advance(20);
+    expect(batches()).toEqual(["a", "b", "a"]);
+    await clock.advance(39);
+    expect(sent).toHaveLength(3);
+    await clock.advance(1);
+    expect(sent).toHaveLength(4);
+    answer = () => ["applied"];
+    await clock.advance(80);
+    expect(events).toEqual(["b applied", "a applied"]);
+  });
+
+  test("what stays busy until its lease ends is dropped", async () => {
+    answer = () => ["busy"];
+    add("a", { leaseMs: 5_000 });
+    await clock.advance(7_000);
+    expect(events).toEqual(["a dropped"]);
+    expect(queue.size).toBe(0);
+    expect(clock.pending).toBe(0);
+  });
+});
+
+describe("when the database fails", () => {
+  test("everything is tried again with growing delays, and nothing is lost or doubled", async () => {
+    answer = () => {
+      throw outage();
+    };
+    add("a");
+    await clock.settle();
+    add("b");
+    await clock.advance(249);
+    expect(batches()).toEqual(["a"]);
+    await clock.advance(1);
+    expect(batches()).toEqual(["a", "ab"]);
+    await clock.advance(499);
+    expect(sent).toHaveLength(2);
+    answer = (names) => names.map(() => "applied");
+    await clock.advance(1);
+    expect(batches()).toEqual(["a", "ab", "ab"]);
+    expect(events).toEqual(["a applied", "b applied"]);
+  });
+
+  test("an item is given up when its lease has ended, the others are not", async () => {
+    answer = () => {
+      throw outage();
+    };
+    add("a", { leaseMs: 500 });
+    add("b");
+    await clock.advance(3_000);
+    expect(events).toEqual(["a dropped"]);
+    answer = () => ["applied"];
+    await clock.advance(4_000);
+    expect(events).toEqual(["a dropped", "b applied"]);
+  });
+
+  test("an item whose lease has ended already is tried once all the same", async () => {
+    add("a", { leaseMs: -1 });
+    await clock.settle();
+    expect(events).toEqual(["a applied"]);
+  });
+});
+
+describe("when the store refuses", () => {
+  test("the batch is split down to the culprit, which alone is replaced", async () => {
+    answer = (names) => {
+      if (names.includes("c")) throw refusal();
+      return names.map(() => "applied");
+    };
+    for (const name of ["a", "b", "c", "d", "e", "f", "g", "h"]) add(name);
+    await clock.settle();
+    expect(events.sort()).toEqual(
+      [
+        "c refused",
+        ...["a", "b", "c!", "d", "e", "f", "g", "h"].map((name) => `${name} applied`),
+      ].sort(),
+    );
+    expect(sent.length).toBeLessThanOrEqual(8);
+  });
+
+  test("a replacement that is refused as well is tried until the lease ends, without holding up the others", async () => {
+    answer = (names) => {
+      if (names.some((name) => name.startsWith("a"))) throw refusal();
+      return names.map(() => "applied");
+    };
+    add("a", { leaseMs: 3_000 });
+    add("b");
+    await clock.advance(10_000);
+    expect(events).toContain("b applied");
+    expect(events.at(-1)).toBe("a! dropped");
+    expect(sent.length).toBeLessThan(20);
+  });
+
+  test("an outage in the middle of splitting loses nothing", async () => {
+    let calls = 0;
+    answer = (names) => {
+      calls += 1;
+      if (calls === 1) throw refusal();
+      if (calls === 2) throw outage();
+      return names.map(() => "applied");
+    };
+    for (const name of ["a", "b", "c"]) add(name);
+    await clock.advance(1_000);
+    expect(events.sort()).toEqual(["a applied", "b applied", "c applied"]);
+  });
+});
+
+describe("abandoning", () => {
+  test("sends nothing more, calls nobody back and leaves no timer", async () => {
+    answer = null;
+    add("a");
+    await clock.settle();
+    add("b");
+    queue.abandon();
+    sent[0]?.answer.resolve(["applied"]);
+    await clock.advance(10_000);
+    expect(batches()).toEqual(["a"]);
+    expect(events).toEqual([]);
+    expect(clock.pending).toBe(0);
+  });
+
+  test("also while it waits after an error", async () => {
+    answer = () => {
+      throw outage();
+    };
+    add("a");
+    await clock.settle();
+    queue.abandon();
+    await clock.advance(10_000);
+    expect(sent).toHaveLength(1);
+    expect(clock.pending).toBe(0);
+  });
+});
