@@ -4,7 +4,7 @@ import { CamelCasePlugin, Kysely, PostgresDialect } from "kysely";
 import pg from "pg";
 import { afterAll, describe, expect, it } from "vitest";
 import { Queue } from "./queue.ts";
-import { Count } from "./test-tasks.ts";
+import { Count } from "./testing/tasks.ts";
 
 const database = await testDatabase();
 const operator = new Queue(new PostgresStore({ pool: database.pool }));

@@ -4,7 +4,7 @@ import { testDatabase } from "@venturi-tooling/testing";
 import * as v from "valibot";
 import { describe, expect, it } from "vitest";
 import { Queue } from "./queue.ts";
-import { Count, Independent, Kept, Replaced, SendEmail } from "./test-tasks.ts";
+import { Count, Independent, Kept, Replaced, SendEmail } from "./testing/tasks.ts";
 
 const database = await testDatabase();
 const queue = new Queue(database.pool);

@@ -1,0 +1,52 @@
+import { describe, expect, it } from "vitest";
+import { Queue } from "./queue.ts";
+import { Count } from "./testing/tasks.ts";
+
+const executor = { query: async () => ({ rows: [] }) };
+
+describe("what a queue is made over", () => {
+  it.each([null, undefined, 5, "postgres://localhost", {}, [], { connect: () => 1 }, () => 1])(
+    "is not %j",
+    (producer) => {
+      expect(() => new Queue(producer as never)).toThrow(
+        expect.objectContaining({ code: "invalid-argument", argument: "producer" }),
+      );
+    },
+  );
+
+  it("is not a store of another version", () => {
+    const store = { portVersion: 99, capabilities: {}, enqueue: async () => ({ jobs: [] }) };
+    expect(() => new Queue(store as never)).toThrow(/version 99/);
+  });
+});
+
+describe("options", () => {
+  it.each([
+    [{ prefix: "Venturi" }, "prefix"],
+    [{ prefix: "x".repeat(40) }, "prefix"],
+    [{ schema: "" }, "schema"],
+    [{ preparedStatements: "no" }, "preparedStatements"],
+    [{ logger: {} }, "logger"],
+    [{ perfix: "a" }, "perfix"],
+    [null, "options"],
+    ["venturi", "options"],
+  ])("%j is refused, naming the one that is wrong", (options, argument) => {
+    expect(() => new Queue(executor, options as never)).toThrow(
+      expect.objectContaining({ code: "invalid-argument", argument }),
+    );
+  });
+
+  it("that name tables are a store's own", () => {
+    const store = { portVersion: 1, capabilities: {}, enqueue: async () => ({ jobs: [] }) };
+    expect(() => new Queue(store as never, { prefix: "a" })).toThrow(
+      expect.objectContaining({ code: "invalid-argument", argument: "prefix" }),
+    );
+  });
+});
+
+it("an executor that answers with something else is told what is missing", async () => {
+  for (const query of [async () => ({ rows: [] }), async () => [], async () => undefined]) {
+    const queue = new Queue({ query } as never);
+    await expect(queue.enqueue(Count({ n: 1 }))).rejects.toMatchObject({ code: "database" });
+  }
+});
