@@ -165,13 +165,12 @@ export class ClaimLoop {
 
   /** How long nothing more can be had, unless a wake-up says otherwise. */
   #waitAfter({ jobs, waitMs, blocked }: ClaimResult): number {
-    const wait = Math.min(waitMs ?? Number.POSITIVE_INFINITY, this.#options.pollMaxMs);
-    // "Due now" and yet nothing brought: held by someone, as good as blocked. Asking at once would spin.
-    if (blocked || (jobs.length === 0 && wait < firstBlockedMs)) {
-      return Math.min(this.#blocked.next(), Math.max(wait, firstBlockedMs));
-    }
-    this.#blocked.reset();
-    return wait;
+    const { pollMaxMs } = this.#options;
+    const isDueNow = waitMs !== null && waitMs <= 0;
+    const wait = isDueNow ? pollMaxMs : Math.min(waitMs ?? Number.POSITIVE_INFINITY, pollMaxMs);
+    if (jobs.length > 0 || !(blocked || isDueNow)) this.#blocked.reset();
+    // Due now and yet not brought is as good as blocked: someone holds it. Asking at once would spin.
+    return blocked || isDueNow ? Math.min(this.#blocked.next(), wait) : wait;
   }
 
   #failed(error: unknown): void {

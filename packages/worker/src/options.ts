@@ -154,7 +154,10 @@ export function resolveWorkerOptions<State>(
   checkPrefetch(pick("prefetch"));
   return {
     state: options.state as State,
-    concurrency: toCount(options.concurrency ?? defaultConcurrency(), "concurrency"),
+    concurrency:
+      options.concurrency === undefined
+        ? defaultConcurrency()
+        : toCount(options.concurrency, "concurrency"),
     pollMaxMs: duration("pollMax", leastPollMs),
     leaseMs: toLeaseMs(pick("lease"), "lease"),
     heartbeatMs: duration("heartbeat", leastHeartbeatMs),

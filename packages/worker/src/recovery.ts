@@ -11,7 +11,7 @@ import {
 import type { CancelTimer, Clock } from "./clock.ts";
 import { doubled } from "./growing-delay.ts";
 import type { Beat } from "./heartbeat.ts";
-import { Trouble } from "./trouble.ts";
+import { isRetryable, Trouble } from "./trouble.ts";
 
 /** A scan reads at most this many claims. */
 const scanLimit = 1_000;
@@ -231,12 +231,12 @@ export class RecoveryService {
       }
       return applied;
     } catch (error) {
-      const { isRetryable, message } = readDatabaseFault(error);
       const [only] = recoveries;
-      if (isRetryable || this.#stopped || only === undefined) throw error;
+      if (isRetryable(error) || this.#stopped || only === undefined) throw error;
       if (recoveries.length === 1) {
         // One row that cannot be updated must not stop the others.
         const { jobId, runCount } = only;
+        const { message } = readDatabaseFault(error);
         logger.error("the store refuses to recover a claim", { jobId, runCount, error: message });
         this.#refused.add(keyOf(only));
         return [false];

@@ -57,7 +57,7 @@ export class Trouble {
       const fields = {
         error: fault.message,
         sqlState: fault.sqlState,
-        retryable: fault.isRetryable,
+        retryable: isRetryable(error),
         ...(this.#unlogged > 0 ? { unlogged: this.#unlogged } : {}),
       };
       logger.warn(`could not ${doing}, trying again`, fields);

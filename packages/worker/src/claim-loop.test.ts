@@ -1,0 +1,333 @@
+import { type ClaimedJob, type ClaimRequest, type ClaimResult, VenturiError } from "@venturi/core";
+import { beforeEach, describe, expect, test } from "vitest";
+import { ClaimLoop } from "./claim-loop.ts";
+import { type KindSlots, Slots } from "./slots.ts";
+import { ManualClock } from "./testing/manual-clock.ts";
+import { recordingLogger } from "./testing/recording-logger.ts";
+import { type Deferred, deferred } from "./testing/signals.ts";
+
+const none: ClaimResult = { jobs: [], waitMs: null, blocked: false };
+
+let clock: ManualClock;
+let slots: Slots;
+let kind: KindSlots;
+let requests: { readonly at: number; readonly request: ClaimRequest }[];
+let batches: number[];
+let room: boolean;
+let answer: (request: ClaimRequest) => ClaimResult | Promise<ClaimResult>;
+let loop: ClaimLoop;
+let answerLost: () => Promise<void>;
+let start: number;
+
+beforeEach(() => {
+  clock = new ManualClock();
+  start = clock.now();
+  requests = [];
+  batches = [];
+  room = true;
+  answer = () => none;
+  answerLost = async () => undefined;
+  loopWith({});
+});
+
+function loopWith({ concurrency = 4, pollMaxMs = 30_000 }): void {
+  slots = new Slots(concurrency);
+  kind = slots.addKind("k", null);
+  loop = new ClaimLoop({
+    store: {
+      claim: async (request) => {
+        requests.push({ at: clock.now() - start, request });
+        return answer(request);
+      },
+    },
+    worker: 7,
+    clock,
+    logger: recordingLogger().logger,
+    slots,
+    terms: () => ({ leaseMs: 900_000, backstop: 20 }),
+    priorityRatio: 4,
+    pollMaxMs,
+    hasRoom: () => room,
+    onAnswerLost: () => answerLost(),
+    onBatch: ({ jobs }) => {
+      batches.push(jobs.length);
+      for (const { id } of jobs) slots.take(kind, id);
+    },
+  });
+  slots.onFree(() => loop.roomMade());
+}
+
+let made = 0;
+function jobs(count: number): ClaimedJob[] {
+  return Array.from({ length: count }, () => ({
+    id: `${made++}`,
+    kind: "k",
+    priority: "normal",
+    payload: "{}",
+    carry: null,
+    headers: null,
+    runCount: 1,
+    failureCount: 0,
+    latencyMs: 0,
+    leaseMs: 900_000,
+    leaseExpiresAt: new Date(0),
+  }));
+}
+
+/** A backlog of this many jobs; what it claimed is kept, to be ended by the test. */
+function backlog(count: number): string[] {
+  const claimed: string[] = [];
+  let left = count;
+  answer = ({ limit }) => {
+    const brought = jobs(Math.min(limit, left));
+    left -= brought.length;
+    claimed.push(...brought.map(({ id }) => id));
+    return { ...none, jobs: brought };
+  };
+  return claimed;
+}
+
+const times = () => requests.map(({ at }) => at);
+const limits = () => requests.map(({ request }) => request.limit);
+
+describe("while jobs wait", () => {
+  test("all free slots are claimed for, then nothing is asked until one is free", async () => {
+    const claimed = backlog(100);
+    loop.start();
+    await clock.advance(120_000);
+    expect(limits()).toEqual([4]);
+    slots.free(kind, claimed[0] as string);
+    await clock.settle();
+    expect(limits()).toEqual([4, 1]);
+  });
+
+  test("slots that become free in one turn are claimed for together", async () => {
+    const claimed = backlog(100);
+    loop.start();
+    await clock.settle();
+    for (const id of claimed.slice(0, 3)) slots.free(kind, id);
+    await clock.settle();
+    expect(limits()).toEqual([4, 3]);
+  });
+
+  test("one claim is in flight at a time; what becomes free meanwhile goes with the next", async () => {
+    const claimed = backlog(100);
+    loop.start();
+    await clock.settle();
+    const pending: Deferred<ClaimResult> = deferred();
+    const answerAtOnce = answer;
+    answer = () => pending.promise;
+    slots.free(kind, claimed[0] as string);
+    await clock.settle();
+    for (const id of claimed.slice(1, 3)) slots.free(kind, id);
+    await clock.settle();
+    expect(limits()).toEqual([4, 1]);
+    answer = answerAtOnce;
+    pending.resolve({ ...none, jobs: jobs(1) });
+    await clock.settle();
+    expect(limits()).toEqual([4, 1, 2]);
+  });
+
+  test("the rotation moves on by the jobs brought back, and an empty claim spends no turn", async () => {
+    const claimed = backlog(6);
+    loop.start();
+    await clock.settle();
+    for (const id of claimed.slice(0, 4)) slots.free(kind, id);
+    await clock.settle();
+    loop.wake();
+    await clock.settle();
+    loop.wake();
+    await clock.settle();
+    expect(requests.map(({ request }) => request.turn)).toEqual(
+      [0, 4, 6, 6].map((counter) => ({ counter, ratio: 4 })),
+    );
+  });
+
+  test("nothing is claimed while too many results wait to be settled", async () => {
+    room = false;
+    loop.start();
+    await clock.settle();
+    expect(requests).toEqual([]);
+    room = true;
+    loop.roomMade();
+    await clock.settle();
+    expect(requests).toHaveLength(1);
+  });
+});
+
+describe("when there is nothing to do", () => {
+  test("it sleeps for pollMax", async () => {
+    loop.start();
+    await clock.advance(60_000);
+    expect(times()).toEqual([0, 30_000, 60_000]);
+  });
+
+  test("it sleeps until the soonest job is due, where that comes first", async () => {
+    answer = () => ({ ...none, waitMs: requests.length === 1 ? 800 : null });
+    loop.start();
+    await clock.advance(5_000);
+    expect(times()).toEqual([0, 800]);
+  });
+
+  test("it does not wake by itself where pollMax is infinite", async () => {
+    loopWith({ pollMaxMs: Number.POSITIVE_INFINITY });
+    loop.start();
+    await clock.advance(1_000_000_000);
+    expect(times()).toEqual([0]);
+    expect(clock.pending).toBe(0);
+  });
+
+  test("a wake-up makes it look at once", async () => {
+    loop.start();
+    await clock.advance(10_000);
+    loop.wake();
+    await clock.settle();
+    expect(times()).toEqual([0, 10_000]);
+  });
+
+  test("a burst of wake-ups makes it look once", async () => {
+    loop.start();
+    await clock.settle();
+    for (let i = 0; i < 1_000; i += 1) loop.wake();
+    await clock.settle();
+    expect(requests).toHaveLength(2);
+  });
+
+  test("a wake-up while a claim is in flight is not lost, however early it comes", async () => {
+    const pending: Deferred<ClaimResult> = deferred();
+    answer = () => pending.promise;
+    loop.start();
+    await clock.settle();
+    loop.wake();
+    loop.wake();
+    answer = () => none;
+    pending.resolve(none);
+    await clock.settle();
+    expect(times()).toEqual([0, 0]);
+  });
+});
+
+describe("a due job that cannot be had", () => {
+  test("is looked for again after 20 ms, doubling to a second", async () => {
+    answer = () => ({ ...none, blocked: true });
+    loop.start();
+    await clock.advance(3_300);
+    expect(times()).toEqual([0, 20, 60, 140, 300, 620, 1_260, 2_260, 3_260]);
+  });
+
+  test("is looked for as gently where the store only says that it is due now", async () => {
+    answer = () => ({ ...none, waitMs: 0 });
+    loop.start();
+    await clock.advance(1_000);
+    expect(requests.length).toBeLessThanOrEqual(7);
+  });
+
+  test("once it could be had, the waits start again", async () => {
+    answer = () => ({ ...none, blocked: requests.length !== 3 });
+    loop.start();
+    await clock.advance(60);
+    loop.wake();
+    await clock.advance(20);
+    expect(times()).toEqual([0, 20, 60, 60, 80]);
+  });
+});
+
+describe("when the database fails", () => {
+  const outage = () =>
+    new VenturiError("database", "gone", { isRetryable: true, sqlState: "57P01" });
+
+  test("it never gives up: tries grow apart to four seconds at most", async () => {
+    answer = () => {
+      throw outage();
+    };
+    loop.start();
+    await clock.advance(10_000);
+    expect(requests.length).toBeLessThanOrEqual(8);
+    await clock.advance(600_000);
+    answer = () => none;
+    const before = requests.length;
+    await clock.advance(4_000);
+    expect(requests.length).toBeGreaterThan(before);
+  });
+
+  test("with a shorter pollMax tries are no further apart than that", async () => {
+    loopWith({ pollMaxMs: 500 });
+    answer = () => {
+      throw outage();
+    };
+    loop.start();
+    await clock.advance(10_000);
+    const gaps = times().map((at, index) => at - (times()[index - 1] ?? 0));
+    expect(Math.max(...gaps)).toBeLessThanOrEqual(500);
+  });
+
+  test("a wake-up cuts the wait short, a storm of them makes no hot loop", async () => {
+    answer = () => {
+      throw outage();
+    };
+    loop.start();
+    await clock.advance(9_000);
+    const before = requests.length;
+    for (let i = 0; i < 1_000; i += 1) {
+      loop.wake();
+      await clock.advance(1);
+    }
+    expect(requests.length - before).toBeGreaterThanOrEqual(2);
+    expect(requests.length - before).toBeLessThanOrEqual(5);
+  });
+
+  test("after a lost answer, what it may have claimed is looked for before the next claim", async () => {
+    const order: string[] = [];
+    answerLost = async () => {
+      order.push("look");
+      if (order.length === 1) throw outage();
+    };
+    answer = () => {
+      order.push("claim");
+      if (order.length === 1) {
+        order.length = 0;
+        throw outage();
+      }
+      return none;
+    };
+    loop.start();
+    await clock.advance(5_000);
+    expect(order).toEqual(["look", "look", "claim"]);
+  });
+});
+
+describe("a stop", () => {
+  test("no claim goes out afterwards, whatever happens", async () => {
+    loop.start();
+    await clock.settle();
+    await loop.stop();
+    loop.wake();
+    loop.roomMade();
+    await clock.advance(120_000);
+    expect(requests).toHaveLength(1);
+    expect(clock.pending).toBe(0);
+  });
+
+  test("waits for the claim in flight, whose jobs are handed on", async () => {
+    const pending: Deferred<ClaimResult> = deferred();
+    answer = () => pending.promise;
+    loop.start();
+    await clock.settle();
+    const stopped = loop.stop();
+    pending.resolve({ ...none, jobs: jobs(2) });
+    await stopped;
+    expect(batches).toEqual([2]);
+    await clock.advance(120_000);
+    expect(requests).toHaveLength(1);
+    expect(clock.pending).toBe(0);
+  });
+});
+
+test("jobs that must not be claimed are named to the store", async () => {
+  loop.start();
+  await clock.settle();
+  slots.undo("x");
+  loop.wake();
+  await clock.settle();
+  expect(requests.map(({ request }) => request.exclude)).toEqual([undefined, ["x"]]);
+});

@@ -1,0 +1,138 @@
+import { availableParallelism } from "node:os";
+import { Backoff, isVenturiError, silentLogger } from "@venturi/core";
+import { describe, expect, test } from "vitest";
+import { resolveWorkerOptions, type WorkerOptions } from "./options.ts";
+
+/** The option that an error names. */
+function refused(options: unknown): string | undefined {
+  try {
+    resolveWorkerOptions(options as WorkerOptions);
+  } catch (error) {
+    if (isVenturiError(error) && error.code === "invalid-argument") return error.argument;
+    throw error;
+  }
+  return undefined;
+}
+
+describe("defaults", () => {
+  test("are those of the documentation", () => {
+    expect(resolveWorkerOptions()).toMatchObject({
+      concurrency: Math.max(1, Math.min(8, Math.floor(availableParallelism() / 2))),
+      pollMaxMs: 30_000,
+      leaseMs: 900_000,
+      heartbeatMs: 5_000,
+      workerTimeoutMs: 30_000,
+      shutdownTimeoutMs: 30_000,
+      backoff: { baseMs: 500, capMs: 120_000 },
+      jitterFraction: 0.5,
+      backstop: 20,
+      priorityRatio: 4,
+      logger: silentLogger,
+    });
+  });
+
+  test("a worker's name tells host, process and worker apart", () => {
+    const [first, second] = [resolveWorkerOptions(), resolveWorkerOptions()].map(
+      ({ name }) => name,
+    );
+    expect(first).toMatch(/^.+:\d+:[0-9a-f]{8}$/);
+    expect(second).not.toBe(first);
+  });
+});
+
+describe("durations", () => {
+  test.each([
+    ["pollMax", "pollMaxMs", 1],
+    ["lease", "leaseMs", 1_000],
+    ["heartbeat", "heartbeatMs", 100],
+    ["workerTimeout", "workerTimeoutMs", 300],
+    ["shutdownTimeout", "shutdownTimeoutMs", 0],
+  ] as const)(
+    "%s: 0 is its floor, text and numbers are read, nonsense is refused",
+    (name, resolved, floor) => {
+      const read = (value: unknown) =>
+        resolveWorkerOptions({ [name]: value } as WorkerOptions)[resolved];
+      expect(read(0)).toBe(floor);
+      expect(read("5s")).toBe(5_000);
+      expect(read(7_500)).toBe(7_500);
+      for (const value of [-1, Number.NaN, "5 parsecs", "-5m", "", null, {}]) {
+        expect(refused({ [name]: value })).toBe(name);
+      }
+    },
+  );
+
+  test("Infinity means never; a lease ends after a year all the same", () => {
+    const never = Number.POSITIVE_INFINITY;
+    expect(
+      resolveWorkerOptions({ pollMax: never, lease: never, shutdownTimeout: never }),
+    ).toMatchObject({
+      pollMaxMs: never,
+      leaseMs: 365 * 86_400_000,
+      shutdownTimeoutMs: never,
+    });
+  });
+});
+
+describe("numbers", () => {
+  test("concurrency is a whole number of at least 1", () => {
+    expect(resolveWorkerOptions({ concurrency: 16 }).concurrency).toBe(16);
+    for (const concurrency of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, "4", null]) {
+      expect(refused({ concurrency })).toBe("concurrency");
+    }
+  });
+
+  test("backstop and priorityRatio may be null", () => {
+    expect(resolveWorkerOptions({ backstop: null, priorityRatio: null })).toMatchObject({
+      backstop: null,
+      priorityRatio: null,
+    });
+    for (const value of [0, -1, 1.5, "3"]) {
+      expect(refused({ backstop: value })).toBe("backstop");
+      expect(refused({ priorityRatio: value })).toBe("priorityRatio");
+    }
+  });
+
+  test("jitterFraction is clamped to 0 … 1, and no NaN", () => {
+    const read = (jitterFraction: number) =>
+      resolveWorkerOptions({ jitterFraction }).jitterFraction;
+    expect([-1, 0, 0.25, 2].map(read)).toEqual([0, 0, 0.25, 1]);
+    expect(refused({ jitterFraction: Number.NaN })).toBe("jitterFraction");
+    expect(refused({ jitterFraction: "0.5" })).toBe("jitterFraction");
+  });
+
+  test("prefetch is 0 or auto, and a number says why it is not accepted yet", () => {
+    for (const prefetch of [0, "auto"] as const) expect(refused({ prefetch })).toBeUndefined();
+    for (const prefetch of [10, -1, "some", null]) expect(refused({ prefetch })).toBe("prefetch");
+    const many = { prefetch: 10 } as unknown as WorkerOptions;
+    expect(() => resolveWorkerOptions(many)).toThrow(
+      /claim ahead, which this version cannot do yet/,
+    );
+  });
+});
+
+describe("everything else", () => {
+  test("a backoff is a Backoff", () => {
+    const backoff = new Backoff({ base: "1s" });
+    expect(resolveWorkerOptions({ backoff }).backoff).toBe(backoff);
+    expect(refused({ backoff: { base: 1, cap: 2 } })).toBe("backoff");
+  });
+
+  test("a name is text that the database can store", () => {
+    expect(resolveWorkerOptions({ name: "mail-1" }).name).toBe("mail-1");
+    for (const name of ["", "  ", "a\u0000", "\ud800", "x".repeat(201), 5]) {
+      expect(refused({ name })).toBe("name");
+    }
+  });
+
+  test("a logger has the four levels; console is one", () => {
+    expect(refused({ logger: console })).toBeUndefined();
+    expect(refused({ logger: { info: console.info } })).toBe("logger");
+    expect(refused({ logger: null })).toBe("logger");
+  });
+
+  test("an unknown option is named, and options are an object", () => {
+    expect(refused({ concurency: 4 })).toBe("concurency");
+    expect(refused({ panicPolicy: "dead" })).toBe("panicPolicy");
+    for (const options of [null, 5, []]) expect(refused(options)).toBe("options");
+  });
+});

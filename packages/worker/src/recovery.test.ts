@@ -1,0 +1,236 @@
+import {
+  Backoff,
+  type FindStaleRequest,
+  type Recovery,
+  type SilentWorker,
+  type StaleClaim,
+  VenturiError,
+} from "@venturi/core";
+import { beforeEach, describe, expect, test } from "vitest";
+import { RecoveryService } from "./recovery.ts";
+import { ManualClock } from "./testing/manual-clock.ts";
+import { type LogRecord, recordingLogger } from "./testing/recording-logger.ts";
+
+const me = 1;
+const other = 2;
+
+let clock: ManualClock;
+let start: number;
+let records: LogRecord[];
+/** What the store holds of stale claims. */
+let stale: StaleClaim[];
+let scans: { readonly at: number; readonly request: FindStaleRequest }[];
+let recovered: Recovery[];
+let ownDone: string[];
+let refuse: (recoveries: readonly Recovery[]) => void;
+let apply: (recovery: Recovery) => boolean;
+let service: RecoveryService;
+
+beforeEach(() => {
+  const recording = recordingLogger();
+  records = recording.records;
+  clock = new ManualClock();
+  start = clock.now();
+  stale = [];
+  scans = [];
+  recovered = [];
+  ownDone = [];
+  refuse = () => undefined;
+  apply = () => true;
+  service = new RecoveryService({
+    store: {
+      findStale: async (request) => {
+        scans.push({ at: clock.now() - start, request });
+        const wanted = stale.filter(({ holder, overdue }) =>
+          request.holders.some(
+            ({ worker, overdueOnly }) => worker === holder && (overdue || !overdueOnly),
+          ),
+        );
+        return { claims: wanted.slice(0, request.limit) };
+      },
+      recover: async ({ recoveries }) => {
+        refuse(recoveries);
+        return {
+          applied: recoveries.map((recovery) => {
+            if (!apply(recovery)) return false;
+            recovered.push(recovery);
+            stale = stale.filter(({ jobId }) => jobId !== recovery.jobId);
+            return true;
+          }),
+        };
+      },
+    },
+    worker: me,
+    clock,
+    logger: recording.logger,
+    jitterFraction: 0,
+    backoffOf: () => new Backoff(),
+    onRecovered: () => undefined,
+    onOwnDone: ({ jobId }) => ownDone.push(jobId),
+  });
+});
+
+/** A job id that ends in a name. */
+function idOf(name: string): string {
+  return name.toUpperCase().padStart(26, "0");
+}
+
+function claimOf(name: string, overrides: Partial<StaleClaim> = {}): StaleClaim {
+  const jobId = idOf(name);
+  const base = { kind: "k", payload: "{}", runCount: 1, failureCount: 0, backstop: 20 };
+  return { jobId, ...base, holder: other, overdue: true, ...overrides };
+}
+
+function silent({ dead = true, mayTakeFromDead = true } = {}) {
+  const worker: SilentWorker = { worker: other, name: "other", silentMs: 40_000, dead };
+  service.report({ silent: [worker], mayTakeFromDead });
+}
+
+const holdersOf = (index: number) => scans[index]?.request.holders;
+
+describe("whose claims are looked for", () => {
+  test("all of a dead worker's", async () => {
+    await service.start();
+    stale = [claimOf("a", { overdue: false })];
+    silent();
+    await clock.advance(1_000);
+    expect(holdersOf(1)).toEqual([{ worker: other, overdueOnly: false }]);
+    expect(recovered.map(({ jobId }) => jobId)).toEqual([idOf("a")]);
+  });
+
+  test("only the overdue ones of a suspect, and of a dead one soon after an outage", async () => {
+    await service.start();
+    silent({ dead: false });
+    await clock.advance(1_000);
+    silent({ mayTakeFromDead: false });
+    await clock.advance(1_000);
+    for (const index of [1, 2])
+      expect(holdersOf(index)).toEqual([{ worker: other, overdueOnly: true }]);
+  });
+
+  test("a dead worker's no more once all are recovered, until it has beaten again", async () => {
+    await service.start();
+    stale = [claimOf("a")];
+    silent();
+    await clock.advance(2_000);
+    expect(scans).toHaveLength(2);
+    silent();
+    await clock.advance(2_000);
+    expect(scans).toHaveLength(2);
+    service.report({ silent: [], mayTakeFromDead: true });
+    silent();
+    await clock.advance(2_000);
+    expect(scans).toHaveLength(3);
+  });
+
+  test("claims without a worker at the start, and then in a slow sweep", async () => {
+    await service.start();
+    await clock.advance(65_000);
+    expect(scans.map(({ at, request }) => [at, request.orphans])).toEqual([
+      [0, true],
+      [30_000, true],
+      [60_000, true],
+    ]);
+  });
+});
+
+describe("how often", () => {
+  test("at most one scan a second, whatever is reported", async () => {
+    await service.start();
+    stale = [claimOf("a")];
+    apply = () => false;
+    for (let i = 0; i < 100; i += 1) {
+      silent();
+      await clock.advance(50);
+    }
+    expect(scans.length).toBeLessThanOrEqual(7);
+  });
+
+  test("2,500 stale claims are recovered in three scans, one a second", async () => {
+    await service.start();
+    stale = Array.from({ length: 2_500 }, (_, index) => claimOf(`${index}`));
+    silent();
+    await clock.advance(4_000);
+    expect(recovered).toHaveLength(2_500);
+    expect(scans.length).toBeLessThanOrEqual(5);
+  });
+});
+
+describe("one bad row", () => {
+  test("does not stop the others", async () => {
+    await service.start();
+    stale = Array.from({ length: 8 }, (_, index) => claimOf(`${index}`));
+    refuse = (recoveries) => {
+      if (recoveries.some(({ jobId }) => jobId === idOf("5"))) {
+        throw new VenturiError("database", "integer out of range", { sqlState: "22003" });
+      }
+    };
+    silent();
+    await clock.advance(1_000);
+    expect(recovered.map(({ jobId }) => jobId)).toEqual(
+      ["0", "1", "2", "3", "4", "6", "7"].map(idOf),
+    );
+    expect(records.filter(({ level }) => level === "error")).toHaveLength(1);
+    silent();
+    await clock.advance(5_000);
+    expect(records.filter(({ level }) => level === "error")).toHaveLength(1);
+  });
+});
+
+describe("a claim of its own that has become overdue", () => {
+  test("is recovered by id, without a scan", async () => {
+    await service.start();
+    service.recoverOwn(claimOf("a", { holder: me }));
+    await clock.settle();
+    expect(recovered).toMatchObject([{ jobId: idOf("a"), holder: me, outcome: "stale-recovered" }]);
+    expect(scans).toHaveLength(1);
+    expect(ownDone).toEqual([idOf("a")]);
+  });
+
+  test("is tried again while its row is locked, and given up when it is gone", async () => {
+    await service.start();
+    let tries = 0;
+    apply = () => ++tries === 3;
+    service.recoverOwn(claimOf("a", { holder: me }));
+    await clock.advance(200);
+    expect(recovered).toHaveLength(1);
+    apply = () => false;
+    service.recoverOwn(claimOf("b", { holder: me }));
+    await clock.advance(60_000);
+    expect(ownDone).toEqual(["a", "b"].map(idOf));
+    expect(recovered).toHaveLength(1);
+  });
+
+  test("waits out an outage", async () => {
+    await service.start();
+    refuse = () => {
+      throw new VenturiError("database", "gone", { isRetryable: true });
+    };
+    service.recoverOwn(claimOf("a", { holder: me }));
+    await clock.advance(300_000);
+    refuse = () => undefined;
+    await clock.advance(4_000);
+    expect(recovered).toHaveLength(1);
+  });
+});
+
+test("at the backstop that the claim carried, a recovery is a death", async () => {
+  await service.start();
+  stale = [
+    claimOf("a", { failureCount: 2, backstop: 3 }),
+    claimOf("b", { failureCount: 2, backstop: null }),
+  ];
+  silent();
+  await clock.advance(1_000);
+  expect(recovered.map(({ outcome }) => outcome)).toEqual(["dead", "stale-recovered"]);
+  expect(recovered[0]?.note).toMatch(/lease ended.*backstop of 3/);
+});
+
+test("after a stop nothing is looked for and no timer is left", async () => {
+  await service.start();
+  silent();
+  await service.stop();
+  expect(clock.pending).toBe(0);
+  await clock.advance(120_000);
+  expect(scans).toHaveLength(1);
+});

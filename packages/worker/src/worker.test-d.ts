@@ -1,0 +1,157 @@
+import {
+  defineTask,
+  type JobId,
+  Outcome,
+  type ProducerStore,
+  type Store,
+  type WorkerStore,
+} from "@venturi/core";
+import * as v from "valibot";
+import { describe, expectTypeOf, test } from "vitest";
+import { type Handler, type JobContext, type RunCounts, type RunReport, Worker } from "./index.ts";
+
+const SendEmail = defineTask({
+  kind: "send_email",
+  payload: v.object({ to: v.string(), subject: v.optional(v.string(), "hi") }),
+});
+const SyncContacts = defineTask({
+  kind: "sync_contacts",
+  payload: v.object({ account: v.string() }),
+  carry: v.optional(v.object({ page: v.number() }), { page: 0 }),
+});
+const Dated = defineTask({
+  kind: "dated",
+  payload: v.pipe(
+    v.object({ at: v.string() }),
+    v.transform(({ at }) => new Date(at)),
+  ),
+});
+
+interface App {
+  readonly mailer: { send(to: string): Promise<void> };
+}
+declare const app: App;
+declare const store: Store<{ query(): void }>;
+declare const workerStore: WorkerStore;
+
+describe("a handler", () => {
+  test("gets the payload that the schema gives, a typed context and the state", () => {
+    new Worker(store, { state: app, concurrency: 16 })
+      .register(SendEmail, async (email, ctx, state) => {
+        expectTypeOf(email).toEqualTypeOf<{ to: string; subject: string }>();
+        expectTypeOf(ctx).toEqualTypeOf<JobContext<undefined>>();
+        expectTypeOf(ctx.id).toEqualTypeOf<JobId>();
+        expectTypeOf(state).toEqualTypeOf<App>();
+        await state.mailer.send(email.to);
+      })
+      .register(SyncContacts, (sync, ctx) => {
+        expectTypeOf(sync).toEqualTypeOf<{ account: string }>();
+        expectTypeOf(ctx.carry).toEqualTypeOf<{ page: number }>();
+        ctx.carry.page += 1;
+        ctx.carry = { page: 3 };
+        // @ts-expect-error a carry of another shape
+        ctx.carry = { page: "3" };
+        return Outcome.pauseFor("1s");
+      })
+      .register(Dated, (date) => {
+        expectTypeOf(date).toEqualTypeOf<Date>();
+      });
+  });
+
+  test("can be declared apart from its registration", () => {
+    const sendEmail: Handler<typeof SendEmail, App> = async (email, ctx, { mailer }) => {
+      expectTypeOf(ctx.carry).toEqualTypeOf<undefined>();
+      await mailer.send(email.to);
+    };
+    const sync: Handler<typeof SyncContacts> = (_, ctx) =>
+      ctx.carry.page > 3 ? Outcome.completed() : undefined;
+    new Worker(store, { state: app }).register(SendEmail, sendEmail);
+    new Worker(store).register(SyncContacts, sync, { cap: 2 });
+  });
+
+  test("returns an Outcome or nothing", () => {
+    const worker = new Worker(store);
+    const maybe = (): Outcome | undefined => undefined;
+    worker.register(SendEmail, maybe);
+    worker.register(SendEmail, async () => undefined);
+    worker.register(SendEmail, async () => {
+      throw new Error("always");
+    });
+    // @ts-expect-error return an Outcome or nothing
+    worker.register(SendEmail, () => 5);
+    // @ts-expect-error return an Outcome or nothing
+    worker.register(SendEmail, async () => 5);
+    // @ts-expect-error return an Outcome or nothing
+    worker.register(SendEmail, (email) => [email].push(email));
+    const insert = async () => ({ rowCount: 1 });
+    // @ts-expect-error return an Outcome or nothing
+    worker.register(SendEmail, () => insert());
+    // @ts-expect-error return an Outcome or nothing
+    const wrong: Handler<typeof SendEmail> = () => "done";
+    worker.register(SendEmail, wrong);
+  });
+
+  test("is for the payload and carry of its own task", () => {
+    const worker = new Worker(store);
+    const handler: Handler<typeof SendEmail> = () => undefined;
+    // @ts-expect-error the payload of another task
+    worker.register(Dated, handler);
+    // @ts-expect-error an option that does not exist
+    worker.register(SendEmail, handler, { caps: 2 });
+  });
+});
+
+describe("state", () => {
+  const needsApp: Handler<typeof SendEmail, App> = async (email, _, { mailer }) =>
+    mailer.send(email.to);
+
+  test("a handler that needs it cannot be registered on a worker without it", () => {
+    // @ts-expect-error there is no state
+    new Worker(store).register(SendEmail, needsApp);
+    // @ts-expect-error another state
+    new Worker(store, { state: { mailer: 5 } }).register(SendEmail, needsApp);
+    new Worker(store, { state: app }).register(SendEmail, needsApp);
+  });
+
+  test("without it the third argument is undefined", () => {
+    new Worker(store, { concurrency: 4 }).register(SendEmail, (_payload, _ctx, state) => {
+      expectTypeOf(state).toEqualTypeOf<undefined>();
+    });
+  });
+
+  test("it is required where the worker's type says so", () => {
+    // @ts-expect-error the state is missing
+    new Worker<App>(workerStore);
+    // @ts-expect-error the state is missing
+    new Worker<App>(workerStore, { concurrency: 2 });
+    new Worker<App>(workerStore, { state: app });
+  });
+});
+
+describe("a worker", () => {
+  test("works over any store that workers can use", () => {
+    new Worker(workerStore);
+    new Worker(store);
+    const producer = {} as ProducerStore;
+    // @ts-expect-error only producers can use it
+    new Worker(producer);
+  });
+
+  test("knows its options", () => {
+    new Worker(store, { pollMax: "1s", backstop: null, priorityRatio: null, prefetch: "auto" });
+    // @ts-expect-error an unknown option
+    new Worker(store, { concurency: 4 });
+    // @ts-expect-error text from configuration goes through parseDuration
+    new Worker(store, { pollMax: "soon" });
+    // @ts-expect-error nothing is claimed ahead in this version
+    new Worker(store, { prefetch: 10 });
+  });
+
+  test("reports what it did", () => {
+    const worker = new Worker(store);
+    expectTypeOf(worker.run({})).resolves.toEqualTypeOf<RunReport>();
+    expectTypeOf(worker.runOnce()).resolves.toEqualTypeOf<RunCounts>();
+    expectTypeOf(worker.stop()).resolves.toEqualTypeOf<void>();
+    expectTypeOf(worker).toExtend<AsyncDisposable>();
+  });
+});
