@@ -1,3 +1,4 @@
+import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
@@ -111,6 +112,11 @@ describe("a moment", () => {
     expect(toEpochMs(new Date(1234), "runAt")).toBe(1234);
     expect(toEpochMs({ epochMilliseconds: 1234 }, "runAt")).toBe(1234);
     expect(toDate({ epochMilliseconds: 1234.9 }, "runAt")).toEqual(new Date(1234));
+  });
+
+  it("may be a Date of another realm", () => {
+    expect(toEpochMs(runInNewContext("new Date(1234)"), "runAt")).toBe(1234);
+    expect(() => toEpochMs(runInNewContext("new Date(NaN)"), "runAt")).toThrow(/not a moment/);
   });
 
   it("is a copy: the caller's Date may change", () => {

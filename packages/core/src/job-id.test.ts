@@ -133,9 +133,19 @@ describe("generated ids", () => {
     ]);
   });
 
-  it("need a clock that tells the time", () => {
-    const next = createJobIds({ now: () => Number.NaN, random: () => 0 });
-    expect(next).toThrow(expect.objectContaining({ code: "invalid-argument", argument: "now" }));
+  it.each([[Number.NaN], [Number.POSITIVE_INFINITY], [2 ** 48]])(
+    "need a clock that tells the time, not %s",
+    (time) => {
+      const next = createJobIds({ now: () => time, random: () => 0 });
+      expect(next).toThrow(expect.objectContaining({ code: "invalid-argument", argument: "now" }));
+    },
+  );
+
+  it("can be made before 1970 was over", () => {
+    expect([-5, 0].map((time) => createJobIds({ now: () => time, random: () => 0 })())).toEqual([
+      "00000000010000000000000000",
+      "00000000010000000000000000",
+    ]);
   });
 
   it("come from nowhere else: two generators with the same sources agree", () => {

@@ -58,22 +58,22 @@ export interface JobIdSources {
 /**
  * Makes a generator of ids that strictly increase, also within one millisecond and when the clock steps back.
  *
- * The generator throws `invalid-argument` when `now` returns something that is not a number.
+ * The generator throws `invalid-argument` when `now` returns what a ULID cannot hold: NaN, or a year past 10889.
  */
 export function createJobIds({ now, random }: JobIdSources): () => JobId {
   const next = monotonicFactory(random);
   let latest = 1;
   return () => {
     const time = now();
-    if (Number.isNaN(time))
-      throw invalidArgument("now", "returned NaN", "return epoch milliseconds");
-    // The library takes a time of 0 for "not given" and reads the clock itself.
-    latest = Math.min(Math.max(latest, Math.trunc(time)), TIME_MAX);
+    if (!(time <= TIME_MAX)) {
+      throw invalidArgument("now", `returned ${show(time)}`, "return epoch milliseconds");
+    }
+    // The library takes a time of 0 for "not given" and would read the clock itself.
+    latest = Math.max(latest, Math.trunc(time));
     try {
       return next(latest);
-    } catch (error) {
-      if (latest === TIME_MAX) throw error;
-      // The random part of this millisecond is used up (it began a step below its end): borrow the next one.
+    } catch {
+      // The random part of this millisecond is used up, since it began close to its end: borrow the next one.
       latest += 1;
       return next(latest);
     }

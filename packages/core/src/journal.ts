@@ -2,8 +2,6 @@ import type { Headers } from "./headers.ts";
 import type { JobId } from "./job-id.ts";
 import type { Priority } from "./priority.ts";
 
-export type { Headers } from "./headers.ts";
-
 /** Where a job stands. `completed`, `dead` and `cancelled` are ends; a paused or retried job is `pending`. */
 export type JobStatus = "pending" | "claimed" | "completed" | "dead" | "cancelled";
 

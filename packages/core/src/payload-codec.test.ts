@@ -1,3 +1,4 @@
+import { runInNewContext } from "node:vm";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { isVenturiError, type VenturiError } from "./errors.ts";
@@ -162,6 +163,12 @@ describe("encoding", () => {
     expect(careful).toBe(
       '{"inner":{"__proto__":{"polluted":true},"at":1},"at":"1970-01-01T00:00:00.000Z"}',
     );
+  });
+
+  it("takes values of another realm as its own", () => {
+    const foreign = runInNewContext("({ list: [1, { at: new Date(0) }], none: undefined })");
+    expect(encodeJson(foreign, "payload")).toBe('{"list":[1,{"at":"1970-01-01T00:00:00.000Z"}]}');
+    expect(refusal(runInNewContext("({ a: new Map() })")).path).toBe("payload.a");
   });
 
   it("allows one value in several places", () => {
