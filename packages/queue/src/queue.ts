@@ -52,21 +52,20 @@ export type TransactionQueue = Pick<Queue, "enqueue" | "enqueueAt" | "enqueueMan
 /** A queue over a full store, which can also tell about its jobs. */
 export interface OperatorQueue<Tx = never> extends Queue<Tx>, Operator {}
 
-/**
- * A store of which nothing but producing is asked. Of two overloads the compiler first tries which
- * one an argument fits without leaving out optional members; the one here makes it try both alike,
- * so that a full store finds the overload of full stores.
- */
-type LeanStore = ProducerStore & { readonly "~lean"?: never };
-
-interface QueueConstructor {
+/** What a {@link Queue} can be made over. */
+export interface QueueConstructor {
   /** Over a store: options are the store's own. */
   new <Tx>(store: Store<Tx>): OperatorQueue<Tx>;
   /**
    * Over a `pg` Pool, Client or PoolClient, a Kysely instance or transaction, an executor of your
    * own, or a store that only produces. Throws `invalid-argument` for anything else.
    */
-  new (producer: LeanStore | SqlExecutor | KyselyLike, options?: QueueOptions): Queue;
+  // Of two overloads the compiler first tries which one an argument fits without leaving out
+  // optional members. "~lean" makes it leave out one here too, so that a full store goes above.
+  new (
+    producer: (ProducerStore & { readonly "~lean"?: never }) | SqlExecutor | KyselyLike,
+    options?: QueueOptions,
+  ): Queue;
   readonly prototype: Queue;
 }
 
