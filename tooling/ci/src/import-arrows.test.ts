@@ -43,6 +43,7 @@ describe("the import arrows", () => {
     ["@venturi/store-postgres", 'const { Queue } = require("@venturi/queue");'],
     ["@venturi/worker", 'import { testDatabase } from "@venturi-tooling/testing";'],
     ["@venturi/worker", 'import { fixture } from "./fixture.test.ts";'],
+    ["@venturi/worker", 'import { clock } from "./testing/manual-clock.ts";'],
     ["@venturi/worker", 'import { Queue } from "../../../queue/src/queue.ts";'],
     ["@venturi/worker", 'import config from "../../package.json";'],
   ])("%s must not say %s", (name, text) => {
@@ -52,6 +53,7 @@ describe("the import arrows", () => {
   test("a test may use what its package lists for development", () => {
     const text = 'import { testDatabase } from "@venturi-tooling/testing";';
     expect(violations("@venturi/worker", text, "src/worker.pg.test.ts")).toEqual([]);
+    expect(violations("@venturi/worker", text, "src/testing/set-up.ts")).toEqual([]);
   });
 
   test("a dependency that the arrows do not know is refused in package.json too", () => {

@@ -60,6 +60,9 @@ function manifestViolations({ manifest }: CheckedPackage, arrows: Arrows): strin
     .map((name) => `package.json: must not depend on ${name}`);
 }
 
+/** Tests, and what only tests use. */
+const testFile = /\.test(-d)?\.ts$|\/testing\//;
+
 interface FoundImport {
   readonly specifier: string;
   readonly typeOnly: boolean;
@@ -71,10 +74,10 @@ function violation(
   file: string,
   { specifier, typeOnly }: FoundImport,
 ): string | undefined {
-  const isTest = /\.test(-d)?\.ts$/.test(file);
+  const isTest = testFile.test(file);
   if (specifier.startsWith(".")) {
     if (escapes(file, specifier)) return `${specifier} leaves the package's src`;
-    const reachesTest = !isTest && /\.test(-d)?\.ts$/.test(specifier);
+    const reachesTest = !isTest && testFile.test(specifier);
     return reachesTest ? `${specifier} is a test` : undefined;
   }
   if (isTest) return undefined; // tests use whatever the manifest lists under devDependencies
