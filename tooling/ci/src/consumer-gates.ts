@@ -15,7 +15,8 @@ const names = packageFolders.map((folder) => folder.replace("packages/", "@ventu
 export function consumerStages(folder: string, packed: Packed, serverUrl: string): Stage[] {
   const all = new Consumer(join(folder, "all"), packed);
   const install = gate("a consumer installs all packages", async () => {
-    writeQuickStart(all);
+    all.write("quick-start.mts", quickStart());
+    all.write("quick-start.cts", asCommonJs(quickStart()));
     return all.install([...names, "pg", "kysely", "valibot", "@types/pg", "@types/node"]);
   });
   const compile = (["5.9", "6.0"] as const).map((version) =>
@@ -38,21 +39,42 @@ export function consumerStages(folder: string, packed: Packed, serverUrl: string
       inDatabase(serverUrl, (url) => all.run(process.execPath, [file], { DATABASE_URL: url })),
     ),
   );
+  const others = gate("the quick start runs with the oldest pg and the newest kysely", async () => {
+    const consumer = new Consumer(join(folder, "others"), packed, {
+      pg: "8.11.0",
+      kysely: "0.29.9",
+    });
+    const installed = await consumer.install([...names, "pg", "kysely", "valibot"]);
+    if (!installed.ok) return installed;
+    consumer.write("quick-start.mjs", toJavaScript(quickStart()));
+    return inDatabase(serverUrl, (url) =>
+      consumer.run(process.execPath, ["quick-start.mjs"], { DATABASE_URL: url }),
+    );
+  });
   return [
     { lanes: 1, gates: [install] },
     { lanes: 2, gates: [...compile, withoutNode] },
     {
       lanes: 2,
-      gates: [...runs, ...names.flatMap((name) => aloneGates(name, folder, packed, serverUrl))],
+      gates: [
+        ...runs,
+        others,
+        ...names.flatMap((name) => aloneGates(name, folder, packed, serverUrl)),
+      ],
     },
   ];
 }
 
-function writeQuickStart(consumer: Consumer): void {
+/** The first block of the README that runs. */
+function quickStart(): string {
   const block = allBlocks().find(({ file, runs }) => file === "README.md" && runs);
   if (!block) throw new Error("README.md has no ```ts run``` block: no quick start");
-  consumer.write("quick-start.mts", block.code);
-  consumer.write("quick-start.cts", asCommonJs(block.code));
+  return block.code;
+}
+
+function toJavaScript(code: string): string {
+  const compilerOptions = { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2022 };
+  return ts.transpileModule(code, { compilerOptions }).outputText;
 }
 
 /** A package installs alone, loads both ways, and its README's first lines run. */
@@ -77,8 +99,7 @@ function aloneGates(name: string, folder: string, packed: Packed, serverUrl: str
     const project = new Consumer(join(path, "readme"), packed);
     const installed = await project.install([...new Set([name, ...importedPackages(block.code)])]);
     if (!installed.ok) return installed;
-    const compilerOptions = { module: ts.ModuleKind.ESNext, target: ts.ScriptTarget.ES2022 };
-    project.write("readme.mjs", ts.transpileModule(block.code, { compilerOptions }).outputText);
+    project.write("readme.mjs", toJavaScript(block.code));
     return inDatabase(serverUrl, (url) =>
       project.run(process.execPath, ["readme.mjs"], { DATABASE_URL: url }),
     );

@@ -17,10 +17,12 @@ const companions: Readonly<Record<string, string>> = {
 export class Consumer {
   readonly folder: string;
   readonly #packed: Packed;
+  readonly #versions: Readonly<Record<string, string>>;
 
-  constructor(folder: string, packed: Packed) {
+  constructor(folder: string, packed: Packed, versions: Readonly<Record<string, string>> = {}) {
     this.folder = folder;
     this.#packed = packed;
+    this.#versions = { ...companions, ...versions };
   }
 
   write(file: string, text: string): void {
@@ -70,7 +72,7 @@ export class Consumer {
 
   #version(name: string): string {
     if (name.startsWith("@venturi/")) return `file:${this.#packed.tarball(name)}`;
-    const version = companions[name];
+    const version = this.#versions[name];
     if (!version) throw new Error(`${name} is not among the packages that consumers install`);
     return version;
   }
