@@ -30,8 +30,13 @@ export function consumerStages(folder: string, packed: Packed, serverUrl: string
     ),
   );
   const withoutNode = gate("declarations compile without Node's types", () => {
-    all.write("bare.mts", everything(["@venturi/core", "@venturi/queue"]));
-    const options = { noEmit: true, types: [], skipLibCheck: false, lib: ["es2022", "dom"] };
+    all.write("bare.mts", everything(["@venturi/core", "@venturi/queue", "@venturi/worker"]));
+    const options = {
+      noEmit: true,
+      types: [],
+      skipLibCheck: false,
+      lib: ["es2022", "dom", "esnext.disposable"],
+    };
     return all.compile("6.0", "tsconfig.bare.json", options, ["bare.mts"]);
   });
   const runs = ["out-6.0/quick-start.mjs", "out-6.0/quick-start.cjs"].map((file) =>

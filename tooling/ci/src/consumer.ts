@@ -57,6 +57,8 @@ export class Consumer {
       module: "nodenext",
       target: "es2022",
       noEmitOnError: true,
+      // Node's own declarations do not pass exactOptionalPropertyTypes.
+      skipLibCheck: true,
       ...options,
     };
     this.write(project, JSON.stringify({ compilerOptions, files }));
