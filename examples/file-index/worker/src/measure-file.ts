@@ -25,7 +25,7 @@ export async function measureFile(
   const file = await open(path, flags);
   try {
     const stats = await file.stat();
-    if (!stats.isFile()) throw new Error("it is no regular file any more");
+    if (!stats.isFile()) throw notAFile(stats.isDirectory() ? "a folder" : "something else");
     const hash = createHash("sha256");
     const counter = new TextCounter();
     const buffer = Buffer.allocUnsafe(chunkLength);
@@ -47,4 +47,8 @@ export async function measureFile(
   } finally {
     await file.close();
   }
+}
+
+function notAFile(what: string): Error {
+  return Object.assign(new Error(`it has become ${what}`), { code: "NOT_A_FILE" });
 }
