@@ -28,7 +28,11 @@ export interface ClaimPlan {
  * Decides which jobs are asked for: at most `free` of them, none of a kind at its cap, no more of a kind than its
  * cap leaves. Null when there is nothing to ask for.
  */
-export function planClaim(input: { readonly free: number; readonly kinds: readonly KindLoad[]; readonly turn: Turn }): ClaimPlan | null {
+export function planClaim(input: {
+  readonly free: number;
+  readonly kinds: readonly KindLoad[];
+  readonly turn: Turn;
+}): ClaimPlan | null {
   const { free, turn } = input;
   if (free < 1) return null;
   const kinds: { kind: string; limit: number }[] = [];
@@ -58,7 +62,7 @@ export interface WaitingJob {
 export function takeTurns(plan: ClaimPlan, waiting: readonly WaitingJob[]): number[] {
   const left = new Map(plan.kinds.map(({ kind, limit }) => [kind, limit]));
   const tiers: number[][] = [[], [], []];
-  waiting.forEach((job, index) => tiers[job.tier]?.push(index));
+  for (const [index, job] of waiting.entries()) tiers[job.tier]?.push(index);
   const heads = [0, 0, 0];
   const taken: number[] = [];
   const takeFrom = (tier: number): boolean => {

@@ -6,6 +6,8 @@ import type { EnqueueJob } from "./store.ts";
 /** SQLSTATEs that the enqueue function of the migrations raises itself. */
 const idConflictState = "VT001";
 const refusedState = "VT002";
+/** The function does not wait for another call that brings the same id at the same moment. */
+const uniqueViolation = "23505";
 
 /**
  * What a driver threw at an enqueue statement as a `VenturiError`: `id-conflict`, `enqueue-unknown` with the ids to
@@ -32,6 +34,13 @@ export function toEnqueueError(
       "invalid-argument",
       `could not ${doing}: ${fault.message}; the database may be at another version than this producer`,
       { cause: error, argument: "job", sqlState: fault.sqlState },
+    );
+  }
+  if (fault.sqlState === uniqueViolation && fault.message.includes(`${prefix}_jobs_pkey`)) {
+    return new VenturiError(
+      "database",
+      `could not ${doing}: another call with the same id was under way; repeat it, and it finds the job`,
+      { cause: error, sqlState: fault.sqlState, isRetryable: true },
     );
   }
   if (fault.fate === "unknown")

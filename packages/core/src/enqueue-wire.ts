@@ -15,9 +15,11 @@ export function encodeEnqueue(jobs: readonly EnqueueJob[]): string {
       text += `,"dedup_key":${JSON.stringify(job.dedupKey)},"merge":"${job.merge ?? "replace"}"`;
     }
     if (job.delayMs !== undefined) text += `,"delay_ms":${job.delayMs}`;
-    if (job.runAt !== undefined) text += `,"run_at":"${new Date(Math.max(0, job.runAt)).toISOString()}"`;
+    if (job.runAt !== undefined)
+      text += `,"run_at":"${new Date(Math.max(0, job.runAt)).toISOString()}"`;
     if (job.leaseMs !== undefined && job.leaseMs !== null) text += `,"lease_ms":${job.leaseMs}`;
-    if (job.headers !== undefined && job.headers !== null) text += `,"headers":${JSON.stringify(job.headers)}`;
+    if (job.headers !== undefined && job.headers !== null)
+      text += `,"headers":${JSON.stringify(job.headers)}`;
     text += "}";
   }
   return `${text}]`;

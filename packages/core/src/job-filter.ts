@@ -1,9 +1,9 @@
+import { type Instant, toDate } from "./duration.ts";
 import { invalidArgument } from "./errors.ts";
+import { isJobId, type JobId } from "./job-id.ts";
 import type { JobRecord, JobStatus } from "./journal.ts";
 import { jobStatuses } from "./journal.ts";
-import { isJobId, type JobId } from "./job-id.ts";
 import type { JobQuery } from "./store.ts";
-import { type Instant, toDate } from "./duration.ts";
 
 /** Which jobs to list, newest first by id. Every member narrows; an empty filter lists everything. */
 export interface JobFilter {
@@ -32,19 +32,41 @@ export interface JobPage {
 
 const defaultLimit = 100;
 const maxLimit = 1000;
-const known = new Set<string>(["status", "kind", "ids", "finishedSince", "finishedUntil", "limit", "cursor", "signal"]);
+const known = new Set<string>([
+  "status",
+  "kind",
+  "ids",
+  "finishedSince",
+  "finishedUntil",
+  "limit",
+  "cursor",
+  "signal",
+]);
 
 /** Validates a filter before any store sees it, so that all stores agree; throws `invalid-argument`. */
 export function resolveJobFilter(filter: JobFilter = {}): JobQuery {
   if (typeof filter !== "object" || filter === null || Array.isArray(filter)) {
-    throw invalidArgument("filter", "must be an object", "pass { status, kind, ids, finishedSince, finishedUntil, limit, cursor }");
+    throw invalidArgument(
+      "filter",
+      "must be an object",
+      "pass { status, kind, ids, finishedSince, finishedUntil, limit, cursor }",
+    );
   }
   for (const name of Object.keys(filter)) {
-    if (!known.has(name)) throw invalidArgument(`filter.${name}`, "is not a member of a job filter", `use one of ${[...known].join(", ")}`);
+    if (!known.has(name))
+      throw invalidArgument(
+        `filter.${name}`,
+        "is not a member of a job filter",
+        `use one of ${[...known].join(", ")}`,
+      );
   }
   const limit = filter.limit ?? defaultLimit;
   if (!Number.isInteger(limit) || limit < 1 || limit > maxLimit) {
-    throw invalidArgument("filter.limit", `must be a whole number from 1 to ${maxLimit}`, "read further pages with the cursor");
+    throw invalidArgument(
+      "filter.limit",
+      `must be a whole number from 1 to ${maxLimit}`,
+      "read further pages with the cursor",
+    );
   }
   return {
     statuses: list("filter.status", filter.status, isStatus, `one of ${jobStatuses.join(", ")}`),
@@ -62,24 +84,39 @@ export function resolveJobFilter(filter: JobFilter = {}): JobQuery {
 export function toJobPage(rows: readonly JobRecord[], limit: number): JobPage {
   const jobs = rows.slice(0, limit);
   const last = jobs.at(-1);
-  return rows.length > limit && last !== undefined ? { jobs, nextCursor: `${cursorVersion}${last.id}` } : { jobs };
+  return rows.length > limit && last !== undefined
+    ? { jobs, nextCursor: `${cursorVersion}${last.id}` }
+    : { jobs };
 }
 
 const cursorVersion = "1.";
 
 function readCursor(cursor: unknown): JobId {
-  const id = typeof cursor === "string" && cursor.startsWith(cursorVersion) ? cursor.slice(cursorVersion.length) : undefined;
+  const id =
+    typeof cursor === "string" && cursor.startsWith(cursorVersion)
+      ? cursor.slice(cursorVersion.length)
+      : undefined;
   if (id === undefined || !isJobId(id)) {
-    throw invalidArgument("filter.cursor", "is not a cursor that `jobs` returned", "pass `nextCursor` of the page before, unchanged");
+    throw invalidArgument(
+      "filter.cursor",
+      "is not a cursor that `jobs` returned",
+      "pass `nextCursor` of the page before, unchanged",
+    );
   }
   return id;
 }
 
-function list<T>(name: string, value: unknown, is: (item: unknown) => item is T, what: string): readonly T[] | null {
+function list<T>(
+  name: string,
+  value: unknown,
+  is: (item: unknown) => item is T,
+  what: string,
+): readonly T[] | null {
   if (value === undefined) return null;
   const items: readonly unknown[] = Array.isArray(value) ? value : [value];
   for (const item of items) {
-    if (!is(item)) throw invalidArgument(name, "holds something else", `pass ${what}, or an array of them`);
+    if (!is(item))
+      throw invalidArgument(name, "holds something else", `pass ${what}, or an array of them`);
   }
   return items as readonly T[];
 }

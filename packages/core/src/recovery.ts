@@ -29,7 +29,11 @@ export interface Recovery {
 }
 
 /** Decides one recovery: it counts as a failed run, with the backoff of the task where that is known. */
-export function decideRecovery(claim: StaleClaim, backoff: Backoff, jitterFraction: number): Recovery {
+export function decideRecovery(
+  claim: StaleClaim,
+  backoff: Backoff,
+  jitterFraction: number,
+): Recovery {
   const attempt = claim.failureCount + 1;
   const { jobId, runCount, holder } = claim;
   const cause = claim.overdue ? "its lease ended before it settled" : "its worker stopped beating";
@@ -38,5 +42,12 @@ export function decideRecovery(claim: StaleClaim, backoff: Backoff, jitterFracti
     return { jobId, runCount, holder, outcome: "dead", delayMs: 0, note };
   }
   const delayMs = retryDelay(backoff, jitterFraction, attempt, jobId);
-  return { jobId, runCount, holder, outcome: "stale-recovered", delayMs, note: `run ${runCount} was lost: ${cause}` };
+  return {
+    jobId,
+    runCount,
+    holder,
+    outcome: "stale-recovered",
+    delayMs,
+    note: `run ${runCount} was lost: ${cause}`,
+  };
 }

@@ -26,7 +26,12 @@ export interface Settlement {
 /** What a run came to, before policy is applied. */
 export type RunResult =
   | { readonly type: "completed"; readonly note: string | null }
-  | { readonly type: "paused"; readonly delayMs: number; readonly runAt: number | null; readonly note: string | null }
+  | {
+      readonly type: "paused";
+      readonly delayMs: number;
+      readonly runAt: number | null;
+      readonly note: string | null;
+    }
   | {
       readonly type: "failed";
       readonly note: string;
@@ -60,7 +65,11 @@ export interface RunToSettle {
 }
 
 /** Turns what a run came to into what is written. Never throws: data that cannot be stored changes the outcome instead. */
-export function decideSettlement(run: RunToSettle, result: RunResult, policy: SettlementPolicy): Settlement {
+export function decideSettlement(
+  run: RunToSettle,
+  result: RunResult,
+  policy: SettlementPolicy,
+): Settlement {
   let attachment: string | null = null;
   let remark: string | null = null;
   try {
@@ -68,7 +77,15 @@ export function decideSettlement(run: RunToSettle, result: RunResult, policy: Se
   } catch {
     remark = "attachment could not be serialized";
   }
-  const base = { jobId: run.jobId, runCount: run.runCount, delayMs: 0, runAt: null, carry: null, attachment, detail: null };
+  const base = {
+    jobId: run.jobId,
+    runCount: run.runCount,
+    delayMs: 0,
+    runAt: null,
+    carry: null,
+    attachment,
+    detail: null,
+  };
   switch (result.type) {
     case "completed":
       return { ...base, outcome: "completed", note: join(result.note, remark) };
@@ -77,15 +94,25 @@ export function decideSettlement(run: RunToSettle, result: RunResult, policy: Se
     case "paused": {
       const carry = tryEncode(run.encodeCarry);
       if (carry === unencodable) return { ...base, outcome: "dead", note: join(carryNote, remark) };
-      return { ...base, outcome: "paused", delayMs: result.delayMs, runAt: result.runAt, carry, note: join(result.note, remark) };
+      return {
+        ...base,
+        outcome: "paused",
+        delayMs: result.delayMs,
+        runAt: result.runAt,
+        carry,
+        note: join(result.note, remark),
+      };
     }
     case "failed": {
       const attempt = run.failureCount + 1;
       const failed = { ...base, note: join(result.note, remark), detail: result.detail };
-      if (result.permanent || reachesBackstop(attempt, policy.backstop)) return { ...failed, outcome: "dead" };
+      if (result.permanent || reachesBackstop(attempt, policy.backstop))
+        return { ...failed, outcome: "dead" };
       const carry = result.discardCarry ? null : tryEncode(run.encodeCarry);
-      if (carry === unencodable) return { ...failed, outcome: "dead", note: join(join(carryNote, result.note), remark) };
-      const delayMs = result.afterMs ?? retryDelay(policy.backoff, policy.jitterFraction, attempt, run.jobId);
+      if (carry === unencodable)
+        return { ...failed, outcome: "dead", note: join(join(carryNote, result.note), remark) };
+      const delayMs =
+        result.afterMs ?? retryDelay(policy.backoff, policy.jitterFraction, attempt, run.jobId);
       return { ...failed, outcome: "retried", delayMs, carry };
     }
   }

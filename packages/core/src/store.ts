@@ -1,10 +1,10 @@
-import type { Logger } from "./logger.ts";
+import type { Turn } from "./claim-plan.ts";
 import type { Headers } from "./headers.ts";
-import type { JobRecord, JobStatus, JournalEntry } from "./journal.ts";
 import type { JobId } from "./job-id.ts";
+import type { JobRecord, JobStatus, JournalEntry } from "./journal.ts";
+import type { Logger } from "./logger.ts";
 import type { ConstantMerge } from "./merge.ts";
 import type { Priority } from "./priority.ts";
-import type { Turn } from "./claim-plan.ts";
 import type { Recovery, StaleClaim } from "./recovery.ts";
 import type { Settlement } from "./settlement.ts";
 
@@ -210,9 +210,14 @@ export interface WorkerStore<Tx = never> extends Port {
   readonly "~tx"?: (tx: Tx) => void;
 
   /** Opens a worker session; rejects with `not-migrated` where the schema is missing. */
-  startWorker(request: WorkerRegistration & { readonly signal?: AbortSignal | undefined }): Promise<{ readonly worker: WorkerId }>;
+  startWorker(
+    request: WorkerRegistration & { readonly signal?: AbortSignal | undefined },
+  ): Promise<{ readonly worker: WorkerId }>;
   /** Ends a session cleanly: it is no longer waited for or woken. Its claims must have been settled or handed back. */
-  stopWorker(request: { readonly worker: WorkerId; readonly signal?: AbortSignal | undefined }): Promise<void>;
+  stopWorker(request: {
+    readonly worker: WorkerId;
+    readonly signal?: AbortSignal | undefined;
+  }): Promise<void>;
 
   /** Claims up to `limit` due jobs, each held by nobody else. An empty claim changes nothing. */
   claim(request: ClaimRequest): Promise<ClaimResult>;
@@ -222,7 +227,12 @@ export interface WorkerStore<Tx = never> extends Port {
   handBack(request: HandBackRequest): Promise<{ readonly verdicts: readonly SettleVerdict[] }>;
 
   /** Publishes that the session lives (restoring its row if it was removed) and returns who has gone silent. */
-  beat(request: WorkerRegistration & { readonly worker: WorkerId; readonly signal?: AbortSignal | undefined }): Promise<BeatResult>;
+  beat(
+    request: WorkerRegistration & {
+      readonly worker: WorkerId;
+      readonly signal?: AbortSignal | undefined;
+    },
+  ): Promise<BeatResult>;
   /** Claims of silent workers, oldest lease first. */
   findStale(request: FindStaleRequest): Promise<{ readonly claims: readonly StaleClaim[] }>;
   /**
@@ -275,7 +285,10 @@ export interface JobQuery {
 }
 
 export interface OperatorStore extends Port {
-  findJob(request: { readonly id: JobId; readonly signal?: AbortSignal | undefined }): Promise<{ readonly job: JobRecord | null }>;
+  findJob(request: {
+    readonly id: JobId;
+    readonly signal?: AbortSignal | undefined;
+  }): Promise<{ readonly job: JobRecord | null }>;
   /** Newest first by id, at most `limit`. */
   queryJobs(query: JobQuery): Promise<{ readonly jobs: readonly JobRecord[] }>;
   readJournal(request: ReadJournalRequest): Promise<{ readonly entries: readonly JournalEntry[] }>;

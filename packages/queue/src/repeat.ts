@@ -5,8 +5,8 @@ const maxRepeatMs = 10_000;
 const firstDelayMs = 5;
 const maxDelayMs = 1_000;
 
-/** Serialization failure and deadlock: the statement was rolled back, nothing was written. */
-const conflicts = new Set(["40001", "40P01"]);
+/** Serialization failure, deadlock, the same id at the same moment in another call: rolled back, nothing written. */
+const conflicts = new Set(["40001", "40P01", "23505"]);
 
 /** The error of a statement inside a transaction that an earlier error has already ended. */
 const abortedTransaction = "25P02";
@@ -27,7 +27,8 @@ export async function repeatConflicts<T>(statement: () => Promise<T>): Promise<T
     } catch (error) {
       const sqlState = isVenturiError(error) ? error.sqlState : undefined;
       if (sqlState === abortedTransaction && conflict !== undefined) throw conflict;
-      if (sqlState === undefined || !conflicts.has(sqlState)) throw error;
+      const again = isVenturiError(error) && error.isRetryable;
+      if (!again || sqlState === undefined || !conflicts.has(sqlState)) throw error;
       conflict = error;
     }
     const jitteredMs = delayMs * (0.5 + Math.random() / 2);

@@ -1,4 +1,10 @@
-import { type ClaimedJob, type ClaimKind, type ClaimRequest, type ClaimResult, toUuid } from "@venturi/core";
+import {
+  type ClaimedJob,
+  type ClaimKind,
+  type ClaimRequest,
+  type ClaimResult,
+  toUuid,
+} from "@venturi/core";
 import type { Database, Row } from "./database.ts";
 import type { Kinds } from "./kinds.ts";
 import { type Mark, Marks } from "./marks.ts";
@@ -26,7 +32,12 @@ export class Claimer {
   /** When a scheduled job is next due, on the monotonic clock, as far as the last claim knew. */
   #dueAt = Number.POSITIVE_INFINITY;
 
-  constructor(database: Database, kinds: Kinds, names: Names, now: () => number = () => performance.now()) {
+  constructor(
+    database: Database,
+    kinds: Kinds,
+    names: Names,
+    now: () => number = () => performance.now(),
+  ) {
     this.#database = database;
     this.#kinds = kinds;
     this.#claim = claim(names);
@@ -60,7 +71,11 @@ export class Claimer {
     const { waitMs } = answer;
     this.#dueAt = waitMs === null ? Number.POSITIVE_INFINITY : this.#now() + waitMs;
     const overdue = waitMs !== null && waitMs <= 0;
-    return { jobs, waitMs: overdue ? null : waitMs, blocked: jobs.length < request.limit && (answer.held || overdue) };
+    return {
+      jobs,
+      waitMs: overdue ? null : waitMs,
+      blocked: jobs.length < request.limit && (answer.held || overdue),
+    };
   }
 
   async #claimOnce(request: ClaimRequest, marked: boolean, ignoreDue: boolean): Promise<Answer> {
@@ -117,7 +132,11 @@ export class Claimer {
     );
     // Whole milliseconds: the mark must not lie behind a row of the same instant.
     for (const row of rows) {
-      this.#due.saw(row["kind_id"] as number, row["priority"] as number, Math.floor(row["due_ms"] as number) - 1);
+      this.#due.saw(
+        row["kind_id"] as number,
+        row["priority"] as number,
+        Math.floor(row["due_ms"] as number) - 1,
+      );
     }
   }
 }

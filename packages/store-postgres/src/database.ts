@@ -34,7 +34,11 @@ export class Database {
   }
 
   /** Runs one statement; `doing` says for an error what could not be done. */
-  async run(statement: Statement, values: readonly unknown[], doing: string): Promise<readonly Row[]> {
+  async run(
+    statement: Statement,
+    values: readonly unknown[],
+    doing: string,
+  ): Promise<readonly Row[]> {
     try {
       return await this.runUnmapped(statement, values);
     } catch (error) {
@@ -77,7 +81,11 @@ export class Database {
     this.#strict ??= this.#source.run(defaultIsolation, []).then(
       ([row]) => {
         const strict = row?.["level"] !== "read committed";
-        if (strict) this.#logger.info("statements run in READ COMMITTED transactions: the default is stricter", { level: row?.["level"] });
+        if (strict)
+          this.#logger.info(
+            "statements run in READ COMMITTED transactions: the default is stricter",
+            { level: row?.["level"] },
+          );
         return strict;
       },
       (error: unknown) => {

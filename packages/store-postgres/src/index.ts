@@ -1,4 +1,11 @@
 export type { KyselyInstance } from "./kysely-source.ts";
 export type { BorrowOptions, ConnectOptions, StoreOptions } from "./options.ts";
-export type { PgClientLike, PgPoolLike, PgQuery, PgQueryable, PgResult, PgTypes } from "./pg-like.ts";
+export type {
+  PgClientLike,
+  PgPoolLike,
+  PgQuery,
+  PgQueryable,
+  PgResult,
+  PgTypes,
+} from "./pg-like.ts";
 export { PostgresStore, type PostgresTransaction } from "./postgres-store.ts";

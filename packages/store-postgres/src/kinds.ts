@@ -12,8 +12,14 @@ export class Kinds {
 
   constructor(database: Database, names: Names) {
     this.#database = database;
-    this.#select = statement("kinds", `select id, name from ${names.of("kinds")} where name = any ($1::text[])`);
-    this.#insert = statement("kinds_new", `insert into ${names.of("kinds")} (name) select unnest($1::text[]) on conflict (name) do nothing`);
+    this.#select = statement(
+      "kinds",
+      `select id, name from ${names.of("kinds")} where name = any ($1::text[])`,
+    );
+    this.#insert = statement(
+      "kinds_new",
+      `insert into ${names.of("kinds")} (name) select unnest($1::text[]) on conflict (name) do nothing`,
+    );
   }
 
   /** Makes sure that all these kinds have numbers. */

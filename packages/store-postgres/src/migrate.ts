@@ -16,16 +16,32 @@ const attempts = 12;
  * the transaction's own: it cannot leak through a pooler or outlive a killed process. A database that is up to date
  * is only read, so that processes without DDL rights may call this too; one that is newer is left alone.
  */
-export async function migrate(database: Database, names: Names, steps: readonly Migration[] = migrations): Promise<void> {
+export async function migrate(
+  database: Database,
+  names: Names,
+  steps: readonly Migration[] = migrations,
+): Promise<void> {
   const pending = await findPending(database, names, steps);
   for (const step of pending) await apply(database, names, step, steps);
 }
 
-async function findPending(database: Database, names: Names, steps: readonly Migration[]): Promise<readonly Migration[]> {
+async function findPending(
+  database: Database,
+  names: Names,
+  steps: readonly Migration[],
+): Promise<readonly Migration[]> {
   const doing = "read the migration history";
-  const [table] = await database.run(plain("select to_regclass($1::text)::text as name"), [names.of("migrations")], doing);
+  const [table] = await database.run(
+    plain("select to_regclass($1::text)::text as name"),
+    [names.of("migrations")],
+    doing,
+  );
   if (table?.["name"] == null) return steps;
-  const rows = await database.run(plain(`select version, checksum from ${names.of("migrations")}`), [], doing);
+  const rows = await database.run(
+    plain(`select version, checksum from ${names.of("migrations")}`),
+    [],
+    doing,
+  );
   const applied = new Map(rows.map((row) => [row["version"], row["checksum"]]));
   return steps.filter((step) => {
     if (!applied.has(step.version)) return true;
@@ -34,7 +50,12 @@ async function findPending(database: Database, names: Names, steps: readonly Mig
   });
 }
 
-async function apply(database: Database, names: Names, step: Migration, steps: readonly Migration[]): Promise<void> {
+async function apply(
+  database: Database,
+  names: Names,
+  step: Migration,
+  steps: readonly Migration[],
+): Promise<void> {
   const doing = `apply migration ${step.version} (${step.name}) for prefix "${names.prefix}"`;
   for (let attempt = 1; ; attempt += 1) {
     try {
@@ -43,7 +64,8 @@ async function apply(database: Database, names: Names, step: Migration, steps: r
     } catch (error) {
       const { sqlState } = readDatabaseFault(error);
       // Somebody else's long transaction, or another process that was faster.
-      const again = sqlState !== null && ["55P03", "40P01", "40001"].includes(sqlState) && attempt < attempts;
+      const again =
+        sqlState !== null && ["55P03", "40P01", "40001"].includes(sqlState) && attempt < attempts;
       if (again) {
         if (!(await findPending(database, names, steps)).includes(step)) return;
         continue;
@@ -61,10 +83,13 @@ async function apply(database: Database, names: Names, step: Migration, steps: r
 }
 
 async function applyOnce(connection: SqlConnection, names: Names, step: Migration): Promise<void> {
-  const run = (text: string, values: readonly unknown[] = []) => connection.run(plain(text), values);
+  const run = (text: string, values: readonly unknown[] = []) =>
+    connection.run(plain(text), values);
   await run(`set local lock_timeout = ${lockTimeoutMs}`);
   await run(`select pg_advisory_xact_lock(${lockKey})`);
-  const [schema] = await run("select 1 as found from pg_namespace where nspname = $1::text", [names.schema]);
+  const [schema] = await run("select 1 as found from pg_namespace where nspname = $1::text", [
+    names.schema,
+  ]);
   // Asked for first: "if not exists" would want the right to create it all the same.
   if (schema === undefined) await run(`create schema ${names.quotedSchema}`);
   const [table] = await run("select to_regclass($1::text)::text as name", [names.of("migrations")]);
@@ -76,14 +101,16 @@ async function applyOnce(connection: SqlConnection, names: Names, step: Migratio
       applied_at timestamptz not null default statement_timestamp()
     )`);
   }
-  const [applied] = await run(`select checksum from ${names.of("migrations")} where version = $1::int4`, [step.version]);
+  const [applied] = await run(
+    `select checksum from ${names.of("migrations")} where version = $1::int4`,
+    [step.version],
+  );
   if (applied !== undefined) return check(step, applied["checksum"]);
   for (const text of step.statements(names)) await run(text);
-  await run(`insert into ${names.of("migrations")} (version, name, checksum) values ($1::int4, $2::text, $3::text)`, [
-    step.version,
-    step.name,
-    checksum(step),
-  ]);
+  await run(
+    `insert into ${names.of("migrations")} (version, name, checksum) values ($1::int4, $2::text, $3::text)`,
+    [step.version, step.name, checksum(step)],
+  );
 }
 
 /** One lock for all queues of a database: migrations are rare, and two of them may create the same schema. */

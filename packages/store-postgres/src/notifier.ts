@@ -1,4 +1,4 @@
-import { type Logger, readDatabaseFault, silentLogger, type Subscription } from "@venturi/core";
+import { type Logger, readDatabaseFault, type Subscription, silentLogger } from "@venturi/core";
 import type { PgListenClient } from "./pg-like.ts";
 
 export interface NotifierOptions {
@@ -19,14 +19,18 @@ const logWindowMs = 60_000;
  * (re)connection. A lost or half-open connection is replaced, with growing delays, until it is closed. The
  * connection never opens a transaction, which would stop the server from clearing its notification queue.
  */
-export function subscribe(options: NotifierOptions, onWake: () => void, logger: Logger = silentLogger): Subscription {
+export function subscribe(
+  options: NotifierOptions,
+  onWake: () => void,
+  logger: Logger = silentLogger,
+): Subscription {
   const { createClient, channel, probeMs = 5_000 } = options;
   let closed = false;
   let client: PgListenClient | undefined;
   let timer: NodeJS.Timeout | undefined;
   let delayMs = firstDelayMs;
   let loggedAt = Number.NEGATIVE_INFINITY;
-  let announce: () => void = () => {};
+  let announce: () => void = () => undefined;
   const listening = new Promise<void>((resolve) => {
     announce = resolve;
   });

@@ -1,4 +1,10 @@
-import { invalidArgument, type Logger, type NameOptions, resolveNames, silentLogger } from "@venturi/core";
+import {
+  invalidArgument,
+  type Logger,
+  type NameOptions,
+  resolveNames,
+  silentLogger,
+} from "@venturi/core";
 import type { ClientConfig } from "pg";
 import type { KyselyInstance } from "./kysely-source.ts";
 import { createNames, type Names } from "./names.ts";
@@ -46,8 +52,16 @@ export interface ConnectOptions extends StoreOptions {
 /** A store on a `pg` pool or a Kysely instance of the application's, which it never ends. */
 export type BorrowOptions = StoreOptions &
   (
-    | { readonly pool: PgPoolLike; readonly db?: undefined; readonly ssl?: ClientConfig["ssl"] | undefined }
-    | { readonly db: KyselyInstance; readonly pool?: undefined; readonly ssl?: ClientConfig["ssl"] | undefined }
+    | {
+        readonly pool: PgPoolLike;
+        readonly db?: undefined;
+        readonly ssl?: ClientConfig["ssl"] | undefined;
+      }
+    | {
+        readonly db: KyselyInstance;
+        readonly pool?: undefined;
+        readonly ssl?: ClientConfig["ssl"] | undefined;
+      }
   );
 
 export interface ResolvedOptions {
@@ -59,25 +73,49 @@ export interface ResolvedOptions {
   readonly logger: Logger;
 }
 
-export const DEFAULT_STORE_OPTIONS = { preparedStatements: true, listen: true, maxConnections: 10, logger: silentLogger } as const;
+export const DEFAULT_STORE_OPTIONS = {
+  preparedStatements: true,
+  listen: true,
+  maxConnections: 10,
+  logger: silentLogger,
+} as const;
 
-const common = ["prefix", "schema", "preparedStatements", "listen", "listenConnectionString", "ssl", "logger"];
+const common = [
+  "prefix",
+  "schema",
+  "preparedStatements",
+  "listen",
+  "listenConnectionString",
+  "ssl",
+  "logger",
+];
 
 /** Validates the common options; throws `invalid-argument` naming the one that is wrong. */
-export function resolveOptions(options: StoreOptions & { readonly ssl?: unknown }, own: readonly string[]): ResolvedOptions {
+export function resolveOptions(
+  options: StoreOptions & { readonly ssl?: unknown },
+  own: readonly string[],
+): ResolvedOptions {
   if (typeof options !== "object" || options === null) {
     throw invalidArgument("options", "must be an object", `pass { ${own.join(", ")} }`);
   }
   const known = [...own, ...common];
   for (const name of Object.keys(options)) {
-    if (!known.includes(name)) throw invalidArgument(name, "is not an option of PostgresStore", `use ${known.join(", ")}`);
+    if (!known.includes(name))
+      throw invalidArgument(name, "is not an option of PostgresStore", `use ${known.join(", ")}`);
   }
   const { preparedStatements, listen, listenConnectionString, logger } = options;
   return {
     names: createNames(resolveNames(options)),
-    preparedStatements: flag("preparedStatements", preparedStatements, DEFAULT_STORE_OPTIONS.preparedStatements),
+    preparedStatements: flag(
+      "preparedStatements",
+      preparedStatements,
+      DEFAULT_STORE_OPTIONS.preparedStatements,
+    ),
     listen: flag("listen", listen, DEFAULT_STORE_OPTIONS.listen),
-    listenConnectionString: listenConnectionString === undefined ? undefined : connectionString("listenConnectionString", listenConnectionString),
+    listenConnectionString:
+      listenConnectionString === undefined
+        ? undefined
+        : connectionString("listenConnectionString", listenConnectionString),
     ssl: options.ssl as ClientConfig["ssl"],
     logger: logger ?? DEFAULT_STORE_OPTIONS.logger,
   };
@@ -86,7 +124,11 @@ export function resolveOptions(options: StoreOptions & { readonly ssl?: unknown 
 /** Never shown in an error: it holds a password. */
 export function connectionString(name: string, value: unknown): string {
   if (typeof value !== "string" || value.trim() === "") {
-    throw invalidArgument(name, "must be a non-empty string", 'pass it as in "postgres://user:password@host:5432/database"');
+    throw invalidArgument(
+      name,
+      "must be a non-empty string",
+      'pass it as in "postgres://user:password@host:5432/database"',
+    );
   }
   return value;
 }
@@ -94,7 +136,11 @@ export function connectionString(name: string, value: unknown): string {
 export function maxConnections(value: unknown): number {
   if (value === undefined) return DEFAULT_STORE_OPTIONS.maxConnections;
   if (Number.isInteger(value) && (value as number) >= 1) return value as number;
-  throw invalidArgument("maxConnections", "must be a whole number of at least 1", "one connection suffices for every operation");
+  throw invalidArgument(
+    "maxConnections",
+    "must be a whole number of at least 1",
+    "one connection suffices for every operation",
+  );
 }
 
 function flag(name: string, value: unknown, fallback: boolean): boolean {

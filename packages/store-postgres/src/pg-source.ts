@@ -11,14 +11,17 @@ export interface PgSourceOptions {
 }
 
 /** A `pg` pool as a source of statements. */
-export function pgSource(pool: PgPoolLike, { preparedStatements, owned, logger }: PgSourceOptions): SqlSource {
+export function pgSource(
+  pool: PgPoolLike,
+  { preparedStatements, owned, logger }: PgSourceOptions,
+): SqlSource {
   guardPool(pool, logger);
   return {
     run: (statement, values) => run(pool, statement, values, preparedStatements),
     async transaction(work) {
       const client = await pool.connect();
       // A checked-out client whose connection dies tells nobody but itself, and unheard ends the process.
-      const onError = () => {};
+      const onError = () => undefined;
       client.on("error", onError);
       let broken: Error | undefined;
       try {
@@ -41,14 +44,23 @@ export function pgTransaction(client: PgQueryable, preparedStatements: boolean):
   return { run: (statement, values) => run(client, statement, values, preparedStatements) };
 }
 
-async function inTransaction<T>(client: PgClientLike, preparedStatements: boolean, work: (connection: SqlConnection) => Promise<T>): Promise<T> {
+async function inTransaction<T>(
+  client: PgClientLike,
+  preparedStatements: boolean,
+  work: (connection: SqlConnection) => Promise<T>,
+): Promise<T> {
   await client.query({ text: "begin isolation level read committed read write", values: [] });
   const result = await work(pgTransaction(client, preparedStatements));
   await client.query({ text: "commit", values: [] });
   return result;
 }
 
-async function run(queryable: PgQueryable, { name, text }: Statement, values: readonly unknown[], preparedStatements: boolean): Promise<readonly Row[]> {
+async function run(
+  queryable: PgQueryable,
+  { name, text }: Statement,
+  values: readonly unknown[],
+  preparedStatements: boolean,
+): Promise<readonly Row[]> {
   const query = { text, values: [...values], types: plainTypes };
   const result = await queryable.query(preparedStatements ? { name, ...query } : query);
   return result.rows as readonly Row[];
@@ -61,5 +73,7 @@ function guardPool(pool: PgPoolLike, logger: Logger): void {
   const marked = pool as PgPoolLike & { [guarded]?: true };
   if (marked[guarded]) return;
   Object.defineProperty(pool, guarded, { value: true });
-  pool.on("error", (error) => logger.warn("an idle database connection was lost", { message: error.message }));
+  pool.on("error", (error) =>
+    logger.warn("an idle database connection was lost", { message: error.message }),
+  );
 }

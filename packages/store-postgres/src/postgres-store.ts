@@ -53,7 +53,9 @@ import { queryJobs } from "./sql/query-jobs.ts";
 import { createStatements, type Statements } from "./statements.ts";
 
 /** The transactions that `within` accepts: a `pg` client inside BEGIN … COMMIT, or a Kysely transaction. */
-export type PostgresTransaction = PgQueryable | Pick<KyselyInstance, "executeQuery" | "withoutPlugins">;
+export type PostgresTransaction =
+  | PgQueryable
+  | Pick<KyselyInstance, "executeQuery" | "withoutPlugins">;
 
 /** Which release of the SQL contract this code speaks; published with each worker. */
 const codeVersion = 1;
@@ -98,13 +100,17 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
     this.#statements = createStatements(resolved.names);
     this.#listenClient = createListenClient(options, resolved);
     this.capabilities = { transactions: true, notifications: this.#listenClient !== null };
-    this.#producer = createProducer(this.#statements.enqueue, this.capabilities, async (statement, values, request) => {
-      try {
-        return await this.#database.runUnmapped(statement, values);
-      } catch (error) {
-        throw this.#enqueueError(error, request);
-      }
-    });
+    this.#producer = createProducer(
+      this.#statements.enqueue,
+      this.capabilities,
+      async (statement, values, request) => {
+        try {
+          return await this.#database.runUnmapped(statement, values);
+        } catch (error) {
+          throw this.#enqueueError(error, request);
+        }
+      },
+    );
   }
 
   /**
@@ -115,7 +121,11 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
   static async connect(options: ConnectOptions): Promise<PostgresStore> {
     const { connectionString: url, maxConnections: max, ...rest } = options;
     const { ssl } = resolveOptions(rest, ["connectionString", "maxConnections"]);
-    const config: pg.PoolConfig = { connectionString: connectionString("connectionString", url), max: maxConnections(max), keepAlive: true };
+    const config: pg.PoolConfig = {
+      connectionString: connectionString("connectionString", url),
+      max: maxConnections(max),
+      keepAlive: true,
+    };
     if (ssl !== undefined) config.ssl = ssl;
     const pool = new pg.Pool(config);
     const store = new PostgresStore({ ...rest, pool }, { pool });
@@ -124,7 +134,10 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
       return store;
     } catch (error) {
       await store.close();
-      throw toDatabaseError(error, { doing: "connect to the database", prefix: store.#names.prefix });
+      throw toDatabaseError(error, {
+        doing: "connect to the database",
+        prefix: store.#names.prefix,
+      });
     }
   }
 
@@ -136,9 +149,17 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
   /** Changes settings that are kept in the database, since the producers' functions read them. */
   async configure(settings: { readonly notify: boolean }): Promise<void> {
     if (typeof settings?.notify !== "boolean") {
-      throw invalidArgument("notify", "must be true or false", "pass { notify: false } to stop notifications");
+      throw invalidArgument(
+        "notify",
+        "must be true or false",
+        "pass { notify: false } to stop notifications",
+      );
     }
-    await this.#database.run(this.#statements.configure, [settings.notify ? 1 : 0], "change the settings");
+    await this.#database.run(
+      this.#statements.configure,
+      [settings.notify ? 1 : 0],
+      "change the settings",
+    );
   }
 
   /** Closes the store's subscriptions, and its pool if it made it itself. A second call changes nothing. */
@@ -161,13 +182,17 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
 
   within(tx: PostgresTransaction): ProducerStore {
     const connection = connectionOf(tx, this.#preparedStatements);
-    return createProducer(this.#statements.enqueue, this.capabilities, async (statement, values, request) => {
-      try {
-        return await connection.run(statement, values);
-      } catch (error) {
-        throw this.#enqueueError(error, request);
-      }
-    });
+    return createProducer(
+      this.#statements.enqueue,
+      this.capabilities,
+      async (statement, values, request) => {
+        try {
+          return await connection.run(statement, values);
+        } catch (error) {
+          throw this.#enqueueError(error, request);
+        }
+      },
+    );
   }
 
   #enqueueError(error: unknown, { jobs }: EnqueueRequest): Error {
@@ -178,7 +203,11 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
 
   async startWorker(request: WorkerRegistration): Promise<{ readonly worker: WorkerId }> {
     await this.#kinds.load(request.kinds);
-    const [row] = await this.#database.run(this.#statements.startWorker, registration(request), "start a worker");
+    const [row] = await this.#database.run(
+      this.#statements.startWorker,
+      registration(request),
+      "start a worker",
+    );
     return { worker: row?.["id"] as number };
   }
 
@@ -196,7 +225,10 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
     return claimer.claim(request);
   }
 
-  async settle({ worker, settlements }: SettleRequest): Promise<{ readonly verdicts: readonly SettleVerdict[] }> {
+  async settle({
+    worker,
+    settlements,
+  }: SettleRequest): Promise<{ readonly verdicts: readonly SettleVerdict[] }> {
     if (settlements.length === 0) return { verdicts: [] };
     const ids = settlements.map(({ jobId }) => toUuid(jobId));
     const runs = settlements.map(({ runCount }) => runCount);
@@ -223,13 +255,28 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
     return { verdicts: await this.#verdicts(worker, ids, runs, codes, rows) };
   }
 
-  async handBack({ worker, claims }: HandBackRequest): Promise<{ readonly verdicts: readonly SettleVerdict[] }> {
+  async handBack({
+    worker,
+    claims,
+  }: HandBackRequest): Promise<{ readonly verdicts: readonly SettleVerdict[] }> {
     if (claims.length === 0) return { verdicts: [] };
     const ids = claims.map(({ jobId }) => toUuid(jobId));
     const runs = claims.map(({ runCount }) => runCount);
-    const rows = await this.#database.run(this.#statements.handBack, [worker, ids, runs], "hand claims back");
+    const rows = await this.#database.run(
+      this.#statements.handBack,
+      [worker, ids, runs],
+      "hand claims back",
+    );
     // A claim handed back leaves no entry, so no earlier call of this run can be found in the journal.
-    return { verdicts: await this.#verdicts(worker, ids, runs, ids.map(() => null), rows) };
+    return {
+      verdicts: await this.#verdicts(
+        worker,
+        ids,
+        runs,
+        ids.map(() => null),
+        rows,
+      ),
+    };
   }
 
   /** What was not applied is looked at again, unlocked. */
@@ -257,7 +304,11 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
   }
 
   async beat(request: WorkerRegistration & { readonly worker: WorkerId }): Promise<BeatResult> {
-    const rows = await this.#database.run(this.#statements.beat, [request.worker, ...registration(request)], "beat");
+    const rows = await this.#database.run(
+      this.#statements.beat,
+      [request.worker, ...registration(request)],
+      "beat",
+    );
     const [first] = rows;
     return {
       silent: rows.flatMap((row) =>
@@ -298,7 +349,11 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
       }
     }
     if (orphans && claims.length < limit) {
-      const rows = await this.#database.run(this.#statements.findOrphans, [limit - claims.length], "look for orphaned claims");
+      const rows = await this.#database.run(
+        this.#statements.findOrphans,
+        [limit - claims.length],
+        "look for orphaned claims",
+      );
       claims.push(...rows.map(toStaleClaim));
     }
     return { claims };
@@ -323,9 +378,16 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
     return { applied };
   }
 
-  listen({ onWake, logger = this.#logger }: { readonly onWake: () => void; readonly logger?: Logger }): Subscription {
+  listen({
+    onWake,
+    logger = this.#logger,
+  }: {
+    readonly onWake: () => void;
+    readonly logger?: Logger;
+  }): Subscription {
     const createClient = this.#listenClient;
-    if (createClient === null) return { listening: Promise.resolve(), close: () => Promise.resolve() };
+    if (createClient === null)
+      return { listening: Promise.resolve(), close: () => Promise.resolve() };
     const subscription = subscribe({ createClient, channel: this.#names.channel }, onWake, logger);
     this.#subscriptions.add(subscription);
     return {
@@ -339,8 +401,23 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
 
   // ── operating ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-  async findJob({ id, signal }: { readonly id: JobId; readonly signal?: AbortSignal | undefined }): Promise<{ readonly job: JobRecord | null }> {
-    const query = { statuses: null, kinds: null, ids: [id], finishedSince: null, finishedUntil: null, limit: 1, before: null, signal };
+  async findJob({
+    id,
+    signal,
+  }: {
+    readonly id: JobId;
+    readonly signal?: AbortSignal | undefined;
+  }): Promise<{ readonly job: JobRecord | null }> {
+    const query = {
+      statuses: null,
+      kinds: null,
+      ids: [id],
+      finishedSince: null,
+      finishedUntil: null,
+      limit: 1,
+      before: null,
+      signal,
+    };
     const { jobs } = await this.queryJobs(query);
     return { job: jobs[0] ?? null };
   }
@@ -351,51 +428,110 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
     return { jobs: rows.map(toJobRecord) };
   }
 
-  async readJournal({ jobId, limit, signal }: ReadJournalRequest): Promise<{ readonly entries: readonly JournalEntry[] }> {
-    const reading = this.#database.run(this.#statements.readJournal, [toUuid(jobId), limit ?? null], "read the journal");
+  async readJournal({
+    jobId,
+    limit,
+    signal,
+  }: ReadJournalRequest): Promise<{ readonly entries: readonly JournalEntry[] }> {
+    const reading = this.#database.run(
+      this.#statements.readJournal,
+      [toUuid(jobId), limit ?? null],
+      "read the journal",
+    );
     return { entries: (await abortable(reading, signal)).map(toJournalEntry) };
   }
 }
 
-const outcomeCodes = { completed: "c", paused: "p", retried: "r", dead: "d", released: "l" } as const;
+const outcomeCodes = {
+  completed: "c",
+  paused: "p",
+  retried: "r",
+  dead: "d",
+  released: "l",
+} as const;
 
 function isPlainCompletion({ outcome, note, attachment, detail }: Settlement): boolean {
   return outcome === "completed" && note === null && attachment === null && detail === null;
 }
 
-function registration({ name, kinds, pollMaxMs, workerTimeoutMs, shortestLeaseMs }: WorkerRegistration): readonly unknown[] {
+function registration({
+  name,
+  kinds,
+  pollMaxMs,
+  workerTimeoutMs,
+  shortestLeaseMs,
+}: WorkerRegistration): readonly unknown[] {
   const finite = (ms: number) => Math.min(ms, 1e15);
-  return [name, [...kinds], finite(pollMaxMs), finite(workerTimeoutMs), finite(shortestLeaseMs), codeVersion];
+  return [
+    name,
+    [...kinds],
+    finite(pollMaxMs),
+    finite(workerTimeoutMs),
+    finite(shortestLeaseMs),
+    codeVersion,
+  ];
 }
 
-function createSource({ pool, db }: BorrowOptions, { preparedStatements, logger }: ResolvedOptions, owned: boolean): SqlSource {
-  if (isPool(pool) && db === undefined) return pgSource(pool, { preparedStatements, owned, logger });
+function createSource(
+  { pool, db }: BorrowOptions,
+  { preparedStatements, logger }: ResolvedOptions,
+  owned: boolean,
+): SqlSource {
+  if (isPool(pool) && db === undefined)
+    return pgSource(pool, { preparedStatements, owned, logger });
   if (isKysely(db) && pool === undefined) return kyselySource(db);
-  throw invalidArgument("pool", "or db must be given, one of them", "pass { pool: new pg.Pool(…) } or { db: new Kysely(…) }");
+  throw invalidArgument(
+    "pool",
+    "or db must be given, one of them",
+    "pass { pool: new pg.Pool(…) } or { db: new Kysely(…) }",
+  );
 }
 
 /** A client for listening, made like the pool's own: same server, same credentials, same TLS. */
-function createListenClient({ pool }: BorrowOptions, { listen, listenConnectionString, ssl }: ResolvedOptions): (() => PgListenClient) | null {
+function createListenClient(
+  { pool }: BorrowOptions,
+  { listen, listenConnectionString, ssl }: ResolvedOptions,
+): (() => PgListenClient) | null {
   if (!listen) return null;
   const settings = { keepAlive: true, ...(ssl === undefined ? {} : { ssl }) };
-  if (listenConnectionString !== undefined) return () => new pg.Client({ connectionString: listenConnectionString, ...settings });
-  const { Client, options } = (pool ?? {}) as { Client?: new (config: object) => PgListenClient; options?: object };
+  if (listenConnectionString !== undefined)
+    return () => new pg.Client({ connectionString: listenConnectionString, ...settings });
+  const { Client, options } = (pool ?? {}) as {
+    Client?: new (config: object) => PgListenClient;
+    options?: object;
+  };
   if (Client === undefined || options === undefined) return null;
   return () => new Client({ ...options, ...settings });
 }
 
 function connectionOf(tx: PostgresTransaction, preparedStatements: boolean): SqlConnection {
   if (isKysely(tx)) return kyselyConnection(tx);
-  if (typeof tx === "object" && tx !== null && "query" in tx && typeof tx.query === "function") return pgTransaction(tx, preparedStatements);
-  throw invalidArgument("tx", "is not a transaction of this store", "pass a pg client inside BEGIN, or a Kysely transaction");
+  if (typeof tx === "object" && tx !== null && "query" in tx && typeof tx.query === "function")
+    return pgTransaction(tx, preparedStatements);
+  throw invalidArgument(
+    "tx",
+    "is not a transaction of this store",
+    "pass a pg client inside BEGIN, or a Kysely transaction",
+  );
 }
 
 function isPool(value: unknown): value is PgPoolLike {
   const pool = value as Partial<PgPoolLike> | null | undefined;
-  return typeof pool === "object" && pool !== null && typeof pool.query === "function" && typeof pool.connect === "function" && typeof pool.on === "function";
+  return (
+    typeof pool === "object" &&
+    pool !== null &&
+    typeof pool.query === "function" &&
+    typeof pool.connect === "function" &&
+    typeof pool.on === "function"
+  );
 }
 
 function isKysely(value: unknown): value is KyselyInstance {
   const db = value as Partial<KyselyInstance> | null | undefined;
-  return typeof db === "object" && db !== null && typeof db.executeQuery === "function" && typeof db.withoutPlugins === "function";
+  return (
+    typeof db === "object" &&
+    db !== null &&
+    typeof db.executeQuery === "function" &&
+    typeof db.withoutPlugins === "function"
+  );
 }

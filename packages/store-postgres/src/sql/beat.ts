@@ -41,5 +41,8 @@ export function startWorker(n: Names): Statement {
 
 /** Ends a worker session cleanly. Parameters: 1 id. */
 export function stopWorker(n: Names): Statement {
-  return statement("stop_worker", `update ${n.of("workers")} set stopping_at = ${n.of("clock")}() where id = $1::int4`);
+  return statement(
+    "stop_worker",
+    `update ${n.of("workers")} set stopping_at = ${n.of("clock")}() where id = $1::int4`,
+  );
 }

@@ -22,7 +22,9 @@ import { epochMs, msUntil, type Statement, statement } from "./statement.ts";
  * 15 excluded job ids · 16 ignore_due (0/1).
  */
 export function claim(n: Names): Statement {
-  const ready = (pair: string) => `q.kind_id = ${pair}.kind_id and q.priority = ${pair}.tier and not q.scheduled
+  const ready = (
+    pair: string,
+  ) => `q.kind_id = ${pair}.kind_id and q.priority = ${pair}.tier and not q.scheduled
       and q.seq > ${pair}.mark and q.claimed_by is null and q.run_count < 2147483647 and q.job_id <> all ($15::uuid[])`;
   return statement(
     "claim",
@@ -43,6 +45,9 @@ export function claim(n: Names): Statement {
   select p.* from pair p cross join lateral (
     select 1 from ${n.of("queue")} q where ${ready("p")} order by q.seq limit 1) s
   where $16::int4 = 1 or coalesce((select at from soon) > ${n.of("clock")}(), true)
+), shape as materialized (
+  -- One tier and no caps: whatever the turns, the first in order are taken.
+  select count(distinct p.tier) = 1 and min(p.room) >= $2::int4 as same_turn from present p
 ), probe as materialized (
   select p.kind_id, p.tier, s.seq from present p cross join lateral (
     select q.seq from ${n.of("queue")} q where ${ready("p")} order by q.seq limit least(p.room, $2::int4)) s
@@ -50,21 +55,25 @@ export function claim(n: Names): Statement {
 ), quota as materialized (
   select p.kind_id, p.tier, least(p.room, $2::int4) as n from present p where (select count(*) from present) = 1
   union all
+  select w.kind_id, w.tier, count(*)::int4 from (select p.kind_id, p.tier from probe p order by p.seq limit $2::int4) w
+  where (select same_turn from shape) group by w.kind_id, w.tier
+  union all
   select t.kind_id, t.priority, t.n
   from (select array_agg(w.kind_id order by w.tier, w.seq) as kinds, array_agg(w.tier order by w.tier, w.seq) as tiers
-        from probe w having count(*) > 0) w
+        from probe w where not (select same_turn from shape) having count(*) > 0) w
   cross join lateral ${n.of("turns_v1")}($2::int4, $7::int8, $8::int4, w.kinds, w.tiers, $3::int4[], $4::int4[]) t
 ), picked as materialized (
-  select s.job_id, p.kind_id, p.tier, k.lease_ms, k.backstop
-  from quota z join present p on p.kind_id = z.kind_id and p.tier = z.tier join kind k on k.kind_id = z.kind_id
+  select s.job_id, p.kind_id, p.tier from quota z join present p on p.kind_id = z.kind_id and p.tier = z.tier
   cross join lateral (
     select q.job_id from ${n.of("queue")} q where ${ready("p")} order by q.seq limit z.n for update skip locked) s
 ), claimed as (
-  update ${n.of("queue")} q set claimed_by = $1::int4, claimed_at = ${n.of("clock")}(), run_count = q.run_count + 1, backstop = p.backstop,
-    lease_expires_at = ${n.of("clock")}() + make_interval(secs => coalesce(q.lease_ms, p.lease_ms) / 1000)
-  from picked p where q.job_id = p.job_id
+  update ${n.of("queue")} q set claimed_by = $1::int4, claimed_at = ${n.of("clock")}(), run_count = q.run_count + 1, backstop = k.backstop,
+    lease_expires_at = ${n.of("clock")}() + make_interval(secs => coalesce(q.lease_ms, k.lease_ms) / 1000)
+  -- As an array, of which the planner expects few: of a join it would expect a tenth of the backlog, and walk it all.
+  from unnest(array(select p.job_id from picked p)) u(job_id) cross join kind k
+  where q.job_id = u.job_id and k.kind_id = q.kind_id
   returning q.job_id, q.seq, q.kind_id, q.priority, q.run_count, q.failure_count, q.carry, q.visible_at, q.lease_expires_at,
-    coalesce(q.lease_ms, p.lease_ms) as lease_ms
+    coalesce(q.lease_ms, k.lease_ms) as lease_ms
 ), held as materialized (
   select 1 from present p cross join lateral (
     select 1 from ${n.of("queue")} q where ${ready("p")} order by q.seq limit 1
@@ -78,7 +87,8 @@ select info.*, c.job_id::text, c.kind_id, c.priority::int4 as priority, c.seq::f
   b.payload::text as payload, b.headers::text as headers
 from (select ${msUntil(n, "(select at from soon)")} as wait_ms, (exists (select 1 from held))::int4 as held,
   current_setting('transaction_isolation') as isolation) info
-left join (claimed c join ${n.of("jobs")} b on b.id = c.job_id) on true
+left join (claimed c cross join lateral (
+  select j.payload, j.headers from ${n.of("jobs")} j where j.id = c.job_id limit 1) b) on true
 order by c.priority, c.seq`,
   );
 }

@@ -6,5 +6,8 @@ import { type Statement, statement } from "./statement.ts";
  * Parameters: 1 JSON array of jobs.
  */
 export function enqueue(n: Names): Statement {
-  return statement("enqueue", `select ord, id, outcome from ${n.of("enqueue_v1")}($1::text::jsonb)`);
+  return statement(
+    "enqueue",
+    `select ord, id, outcome from ${n.of("enqueue_v1")}($1::text::jsonb)`,
+  );
 }

@@ -1,5 +1,14 @@
 import { type JobQuery, type JobStatus, toUuid } from "@venturi/core";
-import { DummyDriver, Kysely, PostgresAdapter, PostgresIntrospector, PostgresQueryCompiler, type RawBuilder, type SqlBool, sql } from "kysely";
+import {
+  DummyDriver,
+  Kysely,
+  PostgresAdapter,
+  PostgresIntrospector,
+  PostgresQueryCompiler,
+  type RawBuilder,
+  type SqlBool,
+  sql,
+} from "kysely";
 import type { Names } from "../names.ts";
 import { epochMs, type Statement, statement } from "./statement.ts";
 
@@ -20,23 +29,32 @@ const builder = new Kysely<Record<string, never>>({
  * Driven by the smallest table that can hold all answers: the queue for pending and claimed, the dead table for
  * dead, otherwise the bodies by id; a range of finish times narrows them by the journal's time index first.
  */
-export function queryJobs(n: Names, query: JobQuery): { readonly statement: Statement; readonly values: readonly unknown[] } {
+export function queryJobs(
+  n: Names,
+  query: JobQuery,
+): { readonly statement: Statement; readonly values: readonly unknown[] } {
   const compiled = jobsMatching(n, query).compile(builder);
   // The text depends on the filter: preparing each form would fill the server's memory.
-  return { statement: { ...statement("query_jobs", ""), text: compiled.sql, name: "" }, values: compiled.parameters };
+  return {
+    statement: { ...statement("query_jobs", ""), text: compiled.sql, name: "" },
+    values: compiled.parameters,
+  };
 }
 
 function jobsMatching(n: Names, query: JobQuery): RawBuilder<unknown> {
   const id = sql.raw(driver(query.statuses).id);
   const conditions: RawBuilder<SqlBool>[] = [];
   if (query.statuses !== null) conditions.push(sql`status = any (${query.statuses}::text[])`);
-  if (query.finishedSince !== null) conditions.push(sql`finished_ms >= ${query.finishedSince.getTime()}::float8`);
-  if (query.finishedUntil !== null) conditions.push(sql`finished_ms < ${query.finishedUntil.getTime()}::float8`);
+  if (query.finishedSince !== null)
+    conditions.push(sql`finished_ms >= ${query.finishedSince.getTime()}::float8`);
+  if (query.finishedUntil !== null)
+    conditions.push(sql`finished_ms < ${query.finishedUntil.getTime()}::float8`);
   const rows: RawBuilder<SqlBool>[] = [];
   if (query.kinds !== null) rows.push(sql`k.name = any (${query.kinds}::text[])`);
   if (query.ids !== null) rows.push(sql`${id} = any (${query.ids.map(toUuid)}::uuid[])`);
   if (query.before !== null) rows.push(sql`${id} < ${toUuid(query.before)}::uuid`);
-  if (query.finishedSince !== null || query.finishedUntil !== null) rows.push(endedBetween(n, id, query));
+  if (query.finishedSince !== null || query.finishedUntil !== null)
+    rows.push(endedBetween(n, id, query));
   return sql`select * from (
     select ${sql.raw(columns)}, ${id} as order_id from ${sql.raw(source(n, driver(query.statuses).from))}
     ${rows.length === 0 ? sql`` : sql`where ${sql.join(rows, sql` and `)}`}
@@ -44,16 +62,30 @@ function jobsMatching(n: Names, query: JobQuery): RawBuilder<unknown> {
   order by order_id desc limit ${query.limit}::int4`;
 }
 
-function endedBetween(n: Names, id: RawBuilder<unknown>, { finishedSince, finishedUntil }: JobQuery): RawBuilder<SqlBool> {
-  const from = finishedSince === null ? sql`` : sql`and t.recorded_at >= ${finishedSince.toISOString()}::timestamptz`;
-  const until = finishedUntil === null ? sql`` : sql`and t.recorded_at < ${finishedUntil.toISOString()}::timestamptz`;
+function endedBetween(
+  n: Names,
+  id: RawBuilder<unknown>,
+  { finishedSince, finishedUntil }: JobQuery,
+): RawBuilder<SqlBool> {
+  const from =
+    finishedSince === null
+      ? sql``
+      : sql`and t.recorded_at >= ${finishedSince.toISOString()}::timestamptz`;
+  const until =
+    finishedUntil === null
+      ? sql``
+      : sql`and t.recorded_at < ${finishedUntil.toISOString()}::timestamptz`;
   return sql`${id} in (select t.job_id from ${sql.raw(n.of("journal"))} t where t.outcome in ('c', 'd', 'x') ${from} ${until})`;
 }
 
 type From = "queue" | "dead" | "jobs";
 
-function driver(statuses: readonly JobStatus[] | null): { readonly from: From; readonly id: string } {
-  const only = (...some: JobStatus[]) => statuses !== null && statuses.length > 0 && statuses.every((status) => some.includes(status));
+function driver(statuses: readonly JobStatus[] | null): {
+  readonly from: From;
+  readonly id: string;
+} {
+  const only = (...some: JobStatus[]) =>
+    statuses !== null && statuses.length > 0 && statuses.every((status) => some.includes(status));
   if (only("pending", "claimed")) return { from: "queue", id: "q.job_id" };
   if (only("dead")) return { from: "dead", id: "d.job_id" };
   return { from: "jobs", id: "b.id" };

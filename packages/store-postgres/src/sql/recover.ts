@@ -14,7 +14,10 @@ function deadHolder(n: Names, holder: string): string {
  * Parameters: 1 holders · 2 those of them whose every claim is wanted, not only the overdue · 3 limit.
  */
 export function findStale(n: Names): Statement {
-  return statement("find_stale", staleClaims(n, "q.claimed_by = any ($1::int4[])", `q.claimed_by = any ($2::int4[])`, "$3"));
+  return statement(
+    "find_stale",
+    staleClaims(n, "q.claimed_by = any ($1::int4[])", `q.claimed_by = any ($2::int4[])`, "$3"),
+  );
 }
 
 /**
@@ -83,8 +86,11 @@ export function recover(n: Names): Statement {
   insert into ${n.of("journal")} (recorded_at, started_at, job_id, kind_id, run_no, failure_count, worker_id, outcome, note)
   select ${n.of("clock")}(), h.claimed_at, h.job_id, h.kind_id, h.run_no, h.failures, h.holder, h.outcome, h.note from held h order by h.ord
 )
-select h.ord::int4 as ord, ${notify(n, `h.ord = (select max(ord) from held)
-    and exists (select 1 from pended p where p.visible_at <= ${n.of("clock")}() or p.visible_at <= ${horizon(n)})`)} as notified
+select h.ord::int4 as ord, ${notify(
+      n,
+      `h.ord = (select max(ord) from held)
+    and exists (select 1 from pended p where p.visible_at <= ${n.of("clock")}() or p.visible_at <= ${horizon(n)})`,
+    )} as notified
 from held h`,
   );
 }

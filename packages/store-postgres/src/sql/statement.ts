@@ -15,7 +15,8 @@ export function statement(verb: string, text: string): Statement {
 /** FNV-1a, enough to tell the texts of one verb apart. */
 function hash(text: string): string {
   let value = 0x811c9dc5;
-  for (let i = 0; i < text.length; i += 1) value = Math.imul(value ^ text.charCodeAt(i), 0x01000193) >>> 0;
+  for (let i = 0; i < text.length; i += 1)
+    value = Math.imul(value ^ text.charCodeAt(i), 0x01000193) >>> 0;
   return value.toString(36);
 }
 
