@@ -1,12 +1,4 @@
-import {
-  type ClaimedJob,
-  type ClaimResult,
-  type JobId,
-  type Logger,
-  readDatabaseFault,
-  type WorkerId,
-  type WorkerStore,
-} from "@venturi/core";
+import type { ClaimedJob, ClaimResult, JobId, Logger, WorkerId, WorkerStore } from "@venturi/core";
 import type { CancelTimer, Clock } from "./clock.ts";
 import { GrowingDelay } from "./growing-delay.ts";
 import type { Slots } from "./slots.ts";
@@ -175,7 +167,8 @@ export class ClaimLoop {
 
   #failed(error: unknown): void {
     const { clock, slots } = this.#options;
-    if (readDatabaseFault(error).fate === "unknown") this.#answerLost = true;
+    // Whatever it says: of the statements behind one claim, an earlier one may have been carried out.
+    this.#answerLost = true;
     this.#failedAt = clock.now();
     this.#notBefore = this.#failedAt + this.#trouble.failed(error);
     slots.expectAll();

@@ -115,7 +115,7 @@ export class Dispatcher {
   async #decodeLater(run: Run, payload: unknown, carry: unknown): Promise<void> {
     let decoded: readonly [unknown, unknown];
     try {
-      decoded = [await payload, await carry];
+      decoded = await Promise.all([payload, carry]);
     } catch (error) {
       this.#end(run, undecodable(error));
       return;

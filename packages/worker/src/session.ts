@@ -117,7 +117,10 @@ class Session {
     });
     this.#settler = new Settler({
       ...common,
-      refuse: (run, note) => policy.refused(run, note),
+      refuse: (run, note) => {
+        if (once) this.#seen.add(run.job.id);
+        return policy.refused(run, note);
+      },
       onSettled: (run, outcome) => this.#settled(run, outcome),
       onLost: (run) => this.#forget(run),
       onDropped: (run) => this.#recovery.recoverOwn(staleClaim(run, worker)),

@@ -1,0 +1,143 @@
+import { defineTask, isVenturiError, Outcome } from "@venturi/core";
+import { Queue } from "@venturi/queue";
+import { PostgresStore } from "@venturi/store-postgres";
+import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
+import * as v from "valibot";
+import { afterEach, describe, expect, test } from "vitest";
+import { Worker } from "./index.ts";
+import { running } from "./testing/running.ts";
+import { deferred, until } from "./testing/signals.ts";
+import { wrapStore } from "./testing/wrap-store.ts";
+
+const database = await testDatabase();
+const store = new PostgresStore({ pool: database.pool });
+const queue = new Queue(store);
+const payload = v.object({ n: v.number() });
+const zero = { completed: 0, paused: 0, retried: 0, dead: 0 };
+
+afterEach(() => expectInvariants(database.pool));
+
+const codeOf = (error: unknown) => (isVenturiError(error) ? error.code : undefined);
+
+describe("runOnce", () => {
+  test("runs everything that is due, more than fits at once, and says how it ended", async () => {
+    const Task = defineTask({ kind: "all", payload, backstop: 1 });
+    await queue.enqueueMany(Array.from({ length: 50 }, (_, n) => Task({ n })));
+    await queue.enqueue(Task({ n: 0 }), { delay: "1h" });
+    const worker = new Worker(store, { concurrency: 4 }).register(Task, ({ n }) => {
+      if (n % 10 === 1) throw new Error("no");
+      return n % 10 === 2 ? Outcome.pauseFor("1h") : undefined;
+    });
+    expect(await worker.runOnce()).toEqual({ completed: 40, paused: 5, retried: 0, dead: 5 });
+  });
+
+  test("runs each job at most once, also one that is due again at once", async () => {
+    const Task = defineTask({ kind: "once", payload });
+    await queue.enqueueMany([Task({ n: 1 }), Task({ n: 2 })]);
+    const runs: number[] = [];
+    const worker = new Worker(store).register(Task, ({ n }) => {
+      runs.push(n);
+      if (n === 1) throw new Error("no");
+      return Outcome.pauseFor(0);
+    });
+    expect(await worker.runOnce()).toEqual({ ...zero, paused: 1, retried: 1 });
+    expect(runs.sort()).toEqual([1, 2]);
+    expect(await worker.runOnce()).toEqual({ ...zero, paused: 1, retried: 1 });
+    expect(runs.sort()).toEqual([1, 1, 2, 2]);
+  });
+
+  test("runs what its own handlers enqueue", async () => {
+    const Task = defineTask({ kind: "chain", payload });
+    await queue.enqueue(Task({ n: 5 }));
+    const worker = new Worker(store, { concurrency: 2 }).register(Task, async ({ n }) => {
+      if (n > 0) await queue.enqueue(Task({ n: n - 1 }));
+    });
+    expect(await worker.runOnce()).toEqual({ ...zero, completed: 6 });
+  });
+
+  test("with nothing due it returns zeros, and without kinds as well", async () => {
+    const Task = defineTask({ kind: "nothing", payload });
+    const worker = new Worker(store).register(Task, () => undefined);
+    expect(await worker.runOnce()).toEqual(zero);
+    expect(await new Worker(store).runOnce()).toEqual(zero);
+  });
+
+  test("beats meanwhile", async () => {
+    const Task = defineTask({ kind: "beats", payload });
+    await queue.enqueue(Task({ n: 1 }));
+    let beats = 0;
+    const counting = wrapStore(store, (plain) => ({
+      beat: (request) => {
+        beats += 1;
+        return plain.beat(request);
+      },
+    }));
+    const worker = new Worker(counting, { heartbeat: 100 }).register(Task, () =>
+      until(() => beats >= 4),
+    );
+    expect(await worker.runOnce()).toMatchObject({ completed: 1 });
+  });
+
+  test("runs jobs whose worker has died, found before the first claim", async () => {
+    const Task = defineTask({ kind: "orphaned", payload });
+    const id = await queue.enqueue(Task({ n: 1 }));
+    const { worker } = await store.startWorker({
+      name: "dead",
+      kinds: [Task.kind],
+      pollMaxMs: 1_000,
+      workerTimeoutMs: 100,
+      shortestLeaseMs: 1_000,
+    });
+    const kinds = [{ kind: Task.kind, limit: 1, leaseMs: 100, backstop: 20 }];
+    await store.claim({ worker, limit: 1, kinds, turn: { counter: 0, ratio: null } });
+    await new Promise((resolve) => setTimeout(resolve, 250));
+    const rescuer = new Worker(store, { workerTimeout: 300 }).register(Task, () => undefined);
+    expect(await rescuer.runOnce()).toMatchObject({ completed: 1 });
+    const outcomes = (await queue.journal(id)).map(({ outcome }) => outcome);
+    expect(outcomes).toEqual(["stale-recovered", "completed"]);
+  });
+
+  test("stops when its signal aborts, and lets the running handler end", async () => {
+    const Task = defineTask({ kind: "aborted", payload });
+    const ids = await queue.enqueueMany([Task({ n: 1 }), Task({ n: 2 })]);
+    const controller = new AbortController();
+    const worker = new Worker(store, { concurrency: 1 }).register(Task, () => controller.abort());
+    expect(await worker.runOnce({ signal: controller.signal })).toEqual({ ...zero, completed: 1 });
+    expect((await queue.job(ids[1] as string))?.status).toBe("pending");
+    expect(await worker.runOnce({ signal: AbortSignal.abort() })).toEqual(zero);
+  });
+
+  test("rejects beside a run in progress, and a second one beside the first", async () => {
+    const Task = defineTask({ kind: "beside", payload });
+    await queue.enqueue(Task({ n: 1 }));
+    const [started, finish] = [deferred(), deferred()];
+    const worker = new Worker(store).register(Task, () => {
+      started.resolve();
+      return finish.promise;
+    });
+    const first = worker.runOnce();
+    await started.promise;
+    expect(codeOf(await worker.runOnce().catch((error: unknown) => error))).toBe("already-run");
+    expect(codeOf(await worker.run().catch((error: unknown) => error))).toBe("already-run");
+    finish.resolve();
+    expect(await first).toMatchObject({ completed: 1 });
+    await running(worker, async () => {
+      expect(codeOf(await worker.runOnce().catch((error: unknown) => error))).toBe("already-run");
+    });
+  });
+
+  test("rejects after a stop", async () => {
+    const Task = defineTask({ kind: "stopped", payload });
+    const worker = new Worker(store).register(Task, () => undefined);
+    await worker.stop();
+    expect(codeOf(await worker.runOnce().catch((error: unknown) => error))).toBe("closed");
+  });
+
+  test("rejects with not-migrated where the tables are missing", async () => {
+    const Task = defineTask({ kind: "unmigrated", payload });
+    const elsewhere = new PostgresStore({ pool: database.pool, prefix: "nowhere" });
+    const worker = new Worker(elsewhere).register(Task, () => undefined);
+    const error = await worker.runOnce().catch((error: unknown) => error);
+    expect(codeOf(error)).toBe("not-migrated");
+  });
+});
