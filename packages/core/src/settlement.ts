@@ -1,5 +1,7 @@
 import { type Backoff, retryDelay } from "./backoff.ts";
+import { MAX_NOTE_LENGTH } from "./failure-note.ts";
 import type { JobId } from "./job-id.ts";
+import { cleanText } from "./text.ts";
 
 /** How a run ends in the journal. */
 export type SettlementOutcome = "completed" | "paused" | "retried" | "dead" | "released";
@@ -134,7 +136,11 @@ function tryEncode(encode: () => string | null): string | null | typeof unencoda
   }
 }
 
+/** Both, within the length of a note: the longer one is cut, so that a remark of ours is never lost. */
 function join(first: string | null, second: string | null): string | null {
   if (first === null || second === null) return first ?? second;
-  return `${first}; ${second}`;
+  const left = MAX_NOTE_LENGTH - "; ".length;
+  return first.length > second.length
+    ? `${cleanText(first, left - second.length)}; ${second}`
+    : `${first}; ${cleanText(second, left - first.length)}`;
 }

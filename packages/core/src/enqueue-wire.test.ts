@@ -1,0 +1,112 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { FAR_FUTURE_MS } from "./duration.ts";
+import { encodeEnqueue } from "./enqueue-wire.ts";
+import { toHeaders } from "./headers.ts";
+import { fromUuid, toUuid } from "./job-id.ts";
+import type { EnqueueJob } from "./store.ts";
+
+const id = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+
+function job(changes: Partial<EnqueueJob> = {}): EnqueueJob {
+  return { id, kind: "a", payload: '{"n":1}', priority: "normal", ...changes };
+}
+
+/** What the database will read. */
+function decoded(...jobs: readonly EnqueueJob[]): Record<string, unknown>[] {
+  return JSON.parse(encodeEnqueue(jobs));
+}
+
+describe("what producers send", () => {
+  it("is no more than what a job says", () => {
+    expect(encodeEnqueue([job()])).toBe(
+      '[{"id":"01563e3a-b5d3-d676-4c61-efb99302bd5b","kind":"a","payload":{"n":1}}]',
+    );
+    expect(decoded(job({ dedupKey: null, leaseMs: null, headers: null }))).toEqual(decoded(job()));
+  });
+
+  it("is everything that a job says", () => {
+    const headers = toHeaders({ trace: "00-1", 'quo"te': "a\\b" });
+    expect(
+      decoded(job({ priority: "high", dedupKey: "k", merge: "keep", leaseMs: 60_000, headers })),
+    ).toEqual([
+      {
+        id: toUuid(id),
+        kind: "a",
+        payload: { n: 1 },
+        priority: "high",
+        dedup_key: "k",
+        merge: "keep",
+        lease_ms: 60_000,
+        headers: { trace: "00-1", 'quo"te': "a\\b" },
+      },
+    ]);
+  });
+
+  it("merges by replacing unless the job says otherwise", () => {
+    expect(decoded(job({ dedupKey: "k" }))[0]).toMatchObject({ merge: "replace" });
+  });
+
+  it("holds the empty key, which is a key", () => {
+    expect(decoded(job({ dedupKey: "" }))[0]).toMatchObject({ dedup_key: "", merge: "replace" });
+  });
+
+  it("holds a delay of zero, and a moment as text that no time zone can move", () => {
+    expect(decoded(job({ delayMs: 0 }))[0]).toMatchObject({ delay_ms: 0 });
+    expect(decoded(job({ runAt: 1_000 }))[0]).toMatchObject({ run_at: "1970-01-01T00:00:01.000Z" });
+    expect(decoded(job({ runAt: -5 }))[0]).toMatchObject({ run_at: "1970-01-01T00:00:00.000Z" });
+    expect(decoded(job({ runAt: FAR_FUTURE_MS }))[0]).toMatchObject({
+      run_at: "9999-01-01T00:00:00.000Z",
+    });
+  });
+
+  it("holds headers whose names are those of object members", () => {
+    const headers = toHeaders(JSON.parse('{"__proto__":"a","constructor":"b"}'));
+    expect(encodeEnqueue([job({ headers })])).toContain(
+      '"headers":{"__proto__":"a","constructor":"b"}',
+    );
+  });
+
+  it("has the payload's own text, number for number", () => {
+    const payload = '[1e400, 9007199254740993,"\\u0041"]';
+    expect(encodeEnqueue([job({ payload })])).toContain(`"payload":${payload}}`);
+  });
+
+  it("is an empty array for no job", () => {
+    expect(encodeEnqueue([])).toBe("[]");
+  });
+
+  it("says, for any jobs in any number, exactly what they say, in their order", () => {
+    const anyText = fc.string({ unit: "binary", maxLength: 8 });
+    const anyJob: fc.Arbitrary<EnqueueJob> = fc.record(
+      {
+        id: fc.uuid().map(fromUuid),
+        kind: anyText,
+        payload: fc.jsonValue({ maxDepth: 2 }).map((value) => JSON.stringify(value)),
+        priority: fc.constantFrom("high", "normal", "low"),
+        dedupKey: fc.option(anyText),
+        merge: fc.constantFrom("keep", "replace", "independent"),
+        delayMs: fc.nat(),
+        leaseMs: fc.option(fc.nat()),
+        headers: fc.option(fc.dictionary(anyText, anyText)),
+      },
+      { requiredKeys: ["id", "kind", "payload", "priority"] },
+    );
+    fc.assert(
+      fc.property(fc.array(anyJob, { maxLength: 5 }), (jobs) => {
+        expect(decoded(...jobs)).toEqual(
+          jobs.map(({ priority, dedupKey = null, merge = "replace", ...rest }) => ({
+            id: toUuid(rest.id),
+            kind: rest.kind,
+            payload: JSON.parse(rest.payload),
+            ...(priority !== "normal" && { priority }),
+            ...(dedupKey !== null && { dedup_key: dedupKey, merge }),
+            ...(rest.delayMs !== undefined && { delay_ms: rest.delayMs }),
+            ...((rest.leaseMs ?? null) !== null && { lease_ms: rest.leaseMs }),
+            ...((rest.headers ?? null) !== null && { headers: { ...rest.headers } }),
+          })),
+        );
+      }),
+    );
+  });
+});
