@@ -52,7 +52,7 @@ export class Claimer {
       await this.#promoteDue(request);
       promoted = true;
     }
-    const marked = !this.#ready.turn(this.#now());
+    const marked = !this.#ready.isFullWalkDue(this.#now());
     let answer = await this.#claimOnce(request, marked, promoted);
     if (!promoted && isDue(answer)) {
       await this.#promoteDue(request);
@@ -80,8 +80,9 @@ export class Claimer {
 
   async #claimOnce(request: ClaimRequest, marked: boolean, ignoreDue: boolean): Promise<Answer> {
     const ids = request.kinds.map(({ kind }) => this.#kinds.id(kind));
-    const marks = ids.map((id) => (marked ? this.#ready.of(id) : fromStart));
-    const due = ids.map((id) => (marked ? this.#due.of(id) : fromStart));
+    const startedAt = this.#now();
+    const marks = ids.map((id) => (marked ? this.#ready.of(id, startedAt) : fromStart));
+    const due = ids.map((id) => (marked ? this.#due.of(id, startedAt) : fromStart));
     const rows = await this.#database.run(
       this.#claim,
       [
@@ -100,6 +101,7 @@ export class Claimer {
       ],
       "claim jobs",
     );
+    if (!marked) this.#ready.walked(startedAt, this.#now());
     return this.#read(rows);
   }
 
@@ -120,16 +122,18 @@ export class Claimer {
   /** Promotes as many of each kind and tier as this claim could take, so that the claim sees what it would take. */
   async #promoteDue(request: ClaimRequest): Promise<void> {
     const ids = request.kinds.map(({ kind }) => this.#kinds.id(kind));
-    const marked = !this.#due.turn(this.#now());
+    const startedAt = this.#now();
+    const marked = !this.#due.isFullWalkDue(startedAt);
     const rows = await this.#database.run(
       this.#promote,
       [
         ids,
         request.kinds.map(({ limit }) => Math.min(limit, request.limit)),
-        ...tiers(ids.map((id) => (marked ? this.#due.of(id) : fromStart))),
+        ...tiers(ids.map((id) => (marked ? this.#due.of(id, startedAt) : fromStart))),
       ],
       "promote scheduled jobs",
     );
+    if (!marked) this.#due.walked(startedAt, this.#now());
     // Whole milliseconds: the mark must not lie behind a row of the same instant.
     for (const row of rows) {
       this.#due.saw(

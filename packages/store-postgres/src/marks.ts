@@ -2,43 +2,60 @@
 export type Mark = readonly [high: number, normal: number, low: number];
 
 interface Tiers {
-  /** In use: what had been seen a lag ago. */
+  /** In use: what had been seen when the lag before the last one ended. */
   settled: [number, number, number];
-  /** What had been seen when the lag began. */
+  /** What had been seen when the last lag ended. */
   aging: [number, number, number];
   seen: [number, number, number];
 }
 
-const nothing: Mark = [0, 0, 0];
+const fromStart: Mark = [0, 0, 0];
+
+export interface MarksOptions {
+  /** Marks lag by one to two of these, in milliseconds, since a row with a lower number may be committed later. */
+  readonly lagMs?: number;
+  /** One walk in this many milliseconds ignores the marks, or one in twenty times as long as it takes. */
+  readonly fullWalkMs?: number;
+}
 
 /**
  * Low-water marks of one worker session: index entries of finished jobs stay behind until a vacuum can remove them,
  * and behind a snapshot that somebody holds none is removed, so that each walk from the start is slower than the
- * last. A mark is a hint only. It lags, since a row with an earlier number may be committed later; and one walk per
- * lag ignores it, so that nothing is left behind for longer.
+ * last. A mark is a hint only: a walk from the start follows now and then, so that nothing is left behind, and takes
+ * at most a twentieth of the time, however much there is to walk.
  */
 export class Marks {
   readonly #kinds = new Map<number, Tiers>();
   readonly #lagMs: number;
-  #turnedAt = Number.NEGATIVE_INFINITY;
+  readonly #fullWalkMs: number;
+  #agedAt = Number.NEGATIVE_INFINITY;
+  #fullWalkAt = Number.NEGATIVE_INFINITY;
 
-  constructor(lagMs = 1000) {
+  constructor({ lagMs = 25, fullWalkMs = 1000 }: MarksOptions = {}) {
     this.#lagMs = lagMs;
+    this.#fullWalkMs = fullWalkMs;
   }
 
-  /** Whether the walk that starts now must ignore the marks. True once per lag. */
-  turn(now: number): boolean {
-    if (now - this.#turnedAt < this.#lagMs) return false;
-    this.#turnedAt = now;
-    for (const tiers of this.#kinds.values()) {
-      tiers.settled = tiers.aging;
-      tiers.aging = [...tiers.seen];
+  /** Whether the walk that starts now is to ignore the marks. Tell {@link walked} how long it took. */
+  isFullWalkDue(now: number): boolean {
+    return now >= this.#fullWalkAt;
+  }
+
+  /** A walk from the start has ended. */
+  walked(startedAt: number, now: number): void {
+    this.#fullWalkAt = now + Math.max(this.#fullWalkMs, 20 * (now - startedAt));
+  }
+
+  /** Where a walk of a kind that starts now may start. */
+  of(kind: number, now: number): Mark {
+    if (now - this.#agedAt >= this.#lagMs) {
+      this.#agedAt = now;
+      for (const tiers of this.#kinds.values()) {
+        tiers.settled = tiers.aging;
+        tiers.aging = [...tiers.seen];
+      }
     }
-    return true;
-  }
-
-  of(kind: number): Mark {
-    return this.#kinds.get(kind)?.settled ?? nothing;
+    return this.#kinds.get(kind)?.settled ?? fromStart;
   }
 
   saw(kind: number, tier: number, position: number): void {

@@ -22,10 +22,11 @@ import { epochMs, msUntil, type Statement, statement } from "./statement.ts";
  * 15 excluded job ids · 16 ignore_due (0/1).
  */
 export function claim(n: Names): Statement {
-  const ready = (
-    pair: string,
-  ) => `q.kind_id = ${pair}.kind_id and q.priority = ${pair}.tier and not q.scheduled
-      and q.seq > ${pair}.mark and q.claimed_by is null and q.run_count < 2147483647 and q.job_id <> all ($15::uuid[])`;
+  const claimable = (pair: string, position: string) =>
+    `q.kind_id = ${pair}.kind_id and q.priority = ${pair}.tier and not q.scheduled
+      and ${position} and q.claimed_by is null and q.run_count < 2147483647 and q.job_id <> all ($15::uuid[])`;
+  /** Behind the first that the probe found, so that what lies before it is walked once. */
+  const ready = (pair: string) => claimable(pair, `q.seq >= ${pair}.first`);
   return statement(
     "claim",
     `with kind as materialized (
@@ -42,8 +43,8 @@ export function claim(n: Names): Statement {
     where q.scheduled and q.kind_id = p.kind_id and q.priority = p.tier and q.visible_at > to_timestamp(p.due_mark / 1000)
     order by q.visible_at limit 1) s
 ), present as materialized (
-  select p.* from pair p cross join lateral (
-    select 1 from ${n.of("queue")} q where ${ready("p")} order by q.seq limit 1) s
+  select p.kind_id, p.room, p.tier, s.seq as first from pair p cross join lateral (
+    select q.seq from ${n.of("queue")} q where ${claimable("p", "q.seq > p.mark")} order by q.seq limit 1) s
   where $16::int4 = 1 or coalesce((select at from soon) > ${n.of("clock")}(), true)
 ), shape as materialized (
   -- One tier and no caps: whatever the turns, the first in order are taken.
