@@ -16,7 +16,7 @@ export function beat(n: Names): Statement {
     `with me as (
   insert into ${n.of("workers")} as w (id, name, started_at, beat_at, kinds, poll_max_ms, worker_timeout_ms, shortest_lease_ms, code_version)
   values ($1::int4, $2::text, ${n.of("clock")}(), ${n.of("clock")}(), $3::text[], $4::float8, $5::float8, $6::float8, $7::int4)
-  on conflict (id) do update set beat_at = excluded.beat_at, stopping_at = null
+  on conflict (id) do update set beat_at = excluded.beat_at, stopping_at = null, shortest_lease_ms = excluded.shortest_lease_ms
 ), others as materialized (
   select w.id, w.name, -${msUntil(n, "w.beat_at")} as silent_ms, ${deadAt} <= ${n.of("clock")}() as dead, ${suspectAt} <= ${n.of("clock")}() as suspect,
     case when ${suspectAt} > ${n.of("clock")}() then ${suspectAt} when ${deadAt} > ${n.of("clock")}() then ${deadAt} end as next_at
