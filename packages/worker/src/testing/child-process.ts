@@ -1,0 +1,58 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import type { WorkerOptions } from "../index.ts";
+import { until } from "./signals.ts";
+
+export interface ChildOptions {
+  readonly url: string;
+  readonly kind: string;
+  /** How long a handler takes, in milliseconds. */
+  readonly handlerMs: number;
+  readonly worker: WorkerOptions;
+}
+
+const script = fileURLToPath(new URL("./child-worker.ts", import.meta.url));
+
+/** A worker process that a test can watch and kill. */
+export class WorkerProcess {
+  /** The lines it has written. */
+  readonly lines: string[] = [];
+  /** What it has written to its standard error. */
+  errors = "";
+  readonly #child: ChildProcess;
+  readonly #exit: Promise<number | NodeJS.Signals | null>;
+
+  constructor(options: ChildOptions) {
+    const node = ["--conditions=@venturi/source", "--import", "tsx", script];
+    const child = spawn(process.execPath, [...node, JSON.stringify(options)], {
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    this.#child = child;
+    createInterface({ input: child.stdout }).on("line", (line) => this.lines.push(line));
+    child.stderr.on("data", (text: Buffer) => {
+      this.errors += text;
+    });
+    this.#exit = new Promise((resolve) => {
+      child.on("exit", (code, signal) => resolve(code ?? signal));
+    });
+  }
+
+  get isAlive(): boolean {
+    return this.#child.exitCode === null && this.#child.signalCode === null;
+  }
+
+  /** Resolves when it has written a line that starts like this. */
+  said(start: string): Promise<void> {
+    return until(() => this.lines.some((line) => line.startsWith(start)), {
+      what: `a worker process says ${start}: ${this.errors}`,
+      withinMs: 20_000,
+    });
+  }
+
+  /** Ends it and returns its exit code, or the signal that ended it. */
+  kill(signal: NodeJS.Signals): Promise<number | NodeJS.Signals | null> {
+    this.#child.kill(signal);
+    return this.#exit;
+  }
+}
