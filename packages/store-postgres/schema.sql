@@ -131,6 +131,14 @@ create table venturi_workers (
   fillfactor=50
 );
 
+create sequence venturi_journal_entry_no_seq as bigint start 1 increment 1 minvalue 1 maxvalue 9223372036854775807 cache 1 owned by venturi_journal.entry_no;
+
+create sequence venturi_kinds_id_seq as integer start 1 increment 1 minvalue 1 maxvalue 2147483647 cache 1 owned by venturi_kinds.id;
+
+create sequence venturi_queue_seq_seq as bigint start 1 increment 1 minvalue 1 maxvalue 9223372036854775807 cache 1 owned by venturi_queue.seq;
+
+create sequence venturi_workers_id_seq as integer start 1 increment 1 minvalue 1 maxvalue 2147483647 cache 1 owned by venturi_workers.id;
+
 CREATE UNIQUE INDEX venturi_journal_incoming_idx ON public.venturi_journal USING btree (incoming_id) WHERE (incoming_id IS NOT NULL);
 
 CREATE INDEX venturi_journal_time_idx ON public.venturi_journal USING brin (recorded_at);
@@ -182,7 +190,6 @@ declare
   -- What becomes of each: i insert, d decide one by one, r repeat of an id known already.
   v_states text[];
   v_results uuid[]; v_outcomes text[];
-  v_new uuid[]; v_wanted integer;
   v_problem text; v_soonest timestamptz; v_candidate record; v_known record; i integer;
 begin
   select array_agg(x.id order by x.ord), array_agg(x.kind order by x.ord), array_agg(k.id order by x.ord),
@@ -270,32 +277,29 @@ begin
     v_states[v_known.ord] := 'r'; v_outcomes[v_known.ord] := 'repeated';
   end loop;
 
-  select count(*) into v_wanted from unnest(v_states) u(state) where u.state = 'i';
-  if v_wanted > 0 then
-    with made as (
-      insert into "public"."venturi_jobs" (id, created_at, kind_id, priority, dedup_key, payload, headers)
-      select u.id, v_clock, u.kind_id, u.priority, u.key, u.payload, u.headers
-      from unnest(v_states, v_ids, v_kind_ids, v_priorities, v_keys, v_payloads, v_headers)
-        with ordinality u(state, id, kind_id, priority, key, payload, headers, ord)
-      where u.state = 'i' order by u.ord
-      on conflict do nothing returning id)
-    select array_agg(made.id) into v_new from made;
-
-    if coalesce(cardinality(v_new), 0) < v_wanted then
-      -- Another call with the same id committed in between, or the id stands in this call twice.
-      for v_known in
-        select u.ord, u.id as incoming, b.kind_id = u.kind_id and b.dedup_key is not distinct from u.key as same
-        from (select s.*, row_number() over (partition by s.id order by s.ord) as nth
-              from unnest(v_states, v_ids, v_kind_ids, v_keys) with ordinality s(state, id, kind_id, key, ord) where s.state = 'i') u
-        join "public"."venturi_jobs" b on b.id = u.id
-        where u.nth > 1 or not u.id = any (coalesce(v_new, '{}'))
-      loop
-        if not v_known.same then raise exception 'job id % belongs to a job of another kind or key', v_known.incoming
+  if (select count(distinct u.id) from unnest(v_ids) u(id)) < cardinality(v_ids) then
+    -- An id that stands in this call twice is a repeat of its first place.
+    for v_known in
+      select u.ord, u.id as incoming, u.kind_id = u.first_kind and u.key is not distinct from u.first_key as same
+      from (select s.*, row_number() over w as nth, first_value(s.kind_id) over w as first_kind, first_value(s.key) over w as first_key
+            from unnest(v_ids, v_kind_ids, v_keys) with ordinality s(id, kind_id, key, ord)
+            window w as (partition by s.id order by s.ord)) u
+      where u.nth > 1
+    loop
+      if not v_known.same then raise exception 'job id % belongs to a job of another kind or key', v_known.incoming
         using errcode = 'VT001', detail = v_known.incoming::text, hint = 'Repeat an id only with the job it was first given to.'; end if;
-        v_states[v_known.ord] := 'r'; v_outcomes[v_known.ord] := 'repeated';
-      end loop;
-    end if;
+      v_states[v_known.ord] := 'r'; v_outcomes[v_known.ord] := 'repeated';
+    end loop;
+  end if;
 
+  -- No "on conflict": it writes a WAL record more for each row. The same id at the same moment in another call is a
+  -- unique violation, after which a repeat finds the job.
+  if array_position(v_states, 'i') is not null then
+    insert into "public"."venturi_jobs" (id, created_at, kind_id, priority, dedup_key, payload, headers)
+    select u.id, v_clock, u.kind_id, u.priority, u.key, u.payload, u.headers
+    from unnest(v_states, v_ids, v_kind_ids, v_priorities, v_keys, v_payloads, v_headers)
+      with ordinality u(state, id, kind_id, priority, key, payload, headers, ord)
+    where u.state = 'i' order by u.ord;
     insert into "public"."venturi_queue" (job_id, visible_at, scheduled, kind_id, priority, dedup_key, lease_ms)
     select u.id, u.at, u.at > v_clock, u.kind_id, u.priority, u.key, u.lease_ms
     from unnest(v_states, v_ids, v_ats, v_kind_ids, v_priorities, v_keys, v_leases)
@@ -316,24 +320,11 @@ begin
         order by q.seq limit 1 for update;
       if not found then
         insert into "public"."venturi_jobs" (id, created_at, kind_id, priority, dedup_key, payload, headers)
-          values (v_ids[i], v_clock, v_kind_ids[i], v_priorities[i], v_keys[i], v_payloads[i], v_headers[i])
-          on conflict do nothing;
-        if not found then
-          select b.kind_id = v_kind_ids[i] and b.dedup_key is not distinct from v_keys[i] as same into v_known
-            from "public"."venturi_jobs" b where b.id = v_ids[i];
-          if not v_known.same then raise exception 'job id % belongs to a job of another kind or key', v_ids[i]
-        using errcode = 'VT001', detail = v_ids[i]::text, hint = 'Repeat an id only with the job it was first given to.'; end if;
-          v_outcomes[i] := 'repeated';
-          continue;
-        end if;
+          values (v_ids[i], v_clock, v_kind_ids[i], v_priorities[i], v_keys[i], v_payloads[i], v_headers[i]);
         update "public"."venturi_keys" k set n = k.n + 1 where k.bucket = v_buckets[i];
         insert into "public"."venturi_queue" (job_id, visible_at, scheduled, kind_id, priority, dedup_key, lease_ms)
           values (v_ids[i], v_ats[i], v_ats[i] > v_clock, v_kind_ids[i], v_priorities[i], v_keys[i], v_leases[i]);
         v_soonest := least(v_soonest, v_ats[i]);
-        continue;
-      end if;
-      if v_candidate.job_id = v_ids[i] then
-        v_outcomes[i] := 'repeated';
         continue;
       end if;
       v_results[i] := v_candidate.job_id;

@@ -34,7 +34,13 @@ export function allStages({ serverUrl, oldServerUrl, workFolder }: GateContext):
     { lanes: 2, gates: [lintGate, arrowsGate, buildGate, ...typeCheckGates] },
     {
       lanes: 2,
-      gates: [knipGate, ...(checkBlocks ? [checkBlocks] : []), sizeGate, schemaGate(serverUrl)],
+      gates: [
+        knipGate,
+        ...(checkBlocks ? [checkBlocks] : []),
+        sizeGate,
+        schemaGate("schema.sql", serverUrl),
+        schemaGate("schema.sql on PostgreSQL 14", oldServerUrl),
+      ],
     },
     {
       lanes: 1,

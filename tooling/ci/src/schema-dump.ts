@@ -3,9 +3,9 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { PostgresStore } from "@venturi/store-postgres";
 import { createDatabase, dropDatabase, providePostgres } from "@venturi-tooling/postgres";
+import { dumpSchema } from "@venturi-tooling/testing/schema";
 import pg from "pg";
 import { root } from "./paths.ts";
-import { dumpSchema } from "./schema-catalog.ts";
 
 const file = join(root, "packages/store-postgres/schema.sql");
 const heading = `-- What the migrations of @venturi/store-postgres leave, under the prefix "venturi".

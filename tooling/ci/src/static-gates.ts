@@ -66,9 +66,9 @@ export const sizeGate: Gate = commandGate("size limits", {
   cwd: root,
 });
 
-/** Whether `schema.sql` is what the migrations leave. */
-export function schemaGate(serverUrl: string): Gate {
-  return commandGate("schema.sql", {
+/** Whether `schema.sql` is what the migrations leave on this server. */
+export function schemaGate(name: string, serverUrl: string): Gate {
+  return commandGate(name, {
     program: process.execPath,
     args: [
       "--conditions=@venturi/source",

@@ -2,18 +2,23 @@ import type pg from "pg";
 
 /**
  * The schema that the migrations leave, as SQL to read and compare, from the catalog (`pg_dump` is
- * not at hand everywhere).
+ * not at hand everywhere). The same on every supported version of PostgreSQL.
  */
-export async function dumpSchema(database: pg.Pool, prefix: string): Promise<string> {
+export async function dumpSchema(
+  database: pg.Pool,
+  prefix: string,
+  schema = "public",
+): Promise<string> {
   const parts: string[] = [];
-  for (const query of [tables, indexes, views, functions]) {
-    const { rows } = await database.query<{ text: string }>(query, [`${prefix}\\_%`]);
+  const like = `${prefix.replaceAll("_", "\\_")}\\_%`;
+  for (const query of [tables, sequences, indexes, views, functions]) {
+    const { rows } = await database.query<{ text: string }>(query, [like, schema]);
     parts.push(...rows.map(({ text }) => text.trim()));
   }
   return `${parts.join("\n\n")}\n`;
 }
 
-const inSchema = "pg_namespace s on s.nspname = 'public' and s.oid";
+const inSchema = "pg_namespace s on s.nspname = $2 and s.oid";
 
 // Constraints that say not null stand at their columns (PostgreSQL 18 lists them a second time).
 const tables = `select format(E'create table %s (\\n  %s\\n)%s;', c.relname,
@@ -32,6 +37,17 @@ const tables = `select format(E'create table %s (\\n  %s\\n)%s;', c.relname,
     coalesce(E' with (\\n  ' || array_to_string(c.reloptions, E',\\n  ') || E'\\n)', '')) as text
   from pg_class c join ${inSchema} = c.relnamespace
   where c.relkind in ('r', 'p') and c.relname like $1 order by c.relname`;
+
+// Those of identity columns, which the columns do not describe.
+const sequences = `select format('create sequence %s as %s start %s increment %s minvalue %s maxvalue %s cache %s%s owned by %s;',
+    c.relname, format_type(q.seqtypid, null), q.seqstart, q.seqincrement, q.seqmin, q.seqmax, q.seqcache,
+    case when q.seqcycle then ' cycle' else '' end, coalesce((
+      select format('%s.%s', t.relname, a.attname) from pg_depend d join pg_class t on t.oid = d.refobjid
+      join pg_attribute a on a.attrelid = t.oid and a.attnum = d.refobjsubid
+      where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.refclassid = 'pg_class'::regclass
+        and d.deptype in ('a', 'i')), 'none')) as text
+  from pg_sequence q join pg_class c on c.oid = q.seqrelid join ${inSchema} = c.relnamespace
+  where c.relname like $1 order by c.relname`;
 
 // Indexes of constraints stand with their tables.
 const indexes = `select pg_get_indexdef(i.indexrelid) || ';' as text
