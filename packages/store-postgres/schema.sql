@@ -190,15 +190,16 @@ declare
   -- What becomes of each: i insert, d decide one by one, r repeat of an id known already.
   v_states text[];
   v_results uuid[]; v_outcomes text[];
+  v_decisions jsonb[]; v_decision jsonb; v_action text; v_found boolean; v_at timestamptz; v_tier smallint;
   v_problem text; v_soonest timestamptz; v_candidate record; v_known record; i integer;
 begin
   select array_agg(x.id order by x.ord), array_agg(x.kind order by x.ord), array_agg(k.id order by x.ord),
     array_agg(x.tier order by x.ord), array_agg(x.dedup_key order by x.ord), array_agg(x.merge order by x.ord),
     array_agg(least(x.due, v_far) order by x.ord), array_agg(x.lease_ms order by x.ord),
-    array_agg(x.payload order by x.ord), array_agg(x.headers order by x.ord), min(x.problem)
-  into v_ids, v_kinds, v_kind_ids, v_priorities, v_keys, v_merges, v_ats, v_leases, v_payloads, v_headers, v_problem
+    array_agg(x.payload order by x.ord), array_agg(x.headers order by x.ord), array_agg(x.decision order by x.ord), min(x.problem)
+  into v_ids, v_kinds, v_kind_ids, v_priorities, v_keys, v_merges, v_ats, v_leases, v_payloads, v_headers, v_decisions, v_problem
   from (
-    select r.ord, r.kind, r.dedup_key, r.lease_ms, r.headers,
+    select r.ord, r.kind, r.dedup_key, r.lease_ms, r.headers, r.decision,
       coalesce(r.payload, 'null') as payload,
       coalesce(r.id, (lpad(to_hex((extract(epoch from v_clock) * 1000)::bigint), 12, '0')
         || substr(replace(gen_random_uuid()::text, '-', ''), 13))::uuid) as id,
@@ -215,10 +216,13 @@ begin
         when r.delay_ms is not null and r.run_at is not null then r.ord || ': delay_ms and run_at exclude each other'
         when r.delay_ms = 'NaN' or r.lease_ms = 'NaN' or r.lease_ms < 0 then r.ord || ': delay_ms and lease_ms must be milliseconds'
         when r.headers is not null and jsonb_typeof(r.headers) <> 'object' then r.ord || ': headers must be an object'
+        when r.decision is not null and (r.dedup_key is null
+          or coalesce(r.decision ->> 'action', '') not in ('insert', 'independent', 'keep', 'replace', 'with'))
+          then r.ord || ': decision needs a dedup_key and an action of insert, independent, keep, replace or with'
       end as problem
     from rows from (jsonb_to_recordset(jobs) as (id uuid, kind text, payload jsonb, priority text, dedup_key text,
-      merge text, delay_ms double precision, run_at timestamptz, lease_ms double precision, headers jsonb)
-    ) with ordinality r(id, kind, payload, priority, dedup_key, merge, delay_ms, run_at, lease_ms, headers, ord)
+      merge text, delay_ms double precision, run_at timestamptz, lease_ms double precision, headers jsonb, decision jsonb)
+    ) with ordinality r(id, kind, payload, priority, dedup_key, merge, delay_ms, run_at, lease_ms, headers, decision, ord)
   ) x left join "public"."venturi_kinds" k on k.name = x.kind;
 
   if v_ids is null then return; end if;
@@ -248,13 +252,13 @@ begin
     -- A new statement, hence a snapshot from after the lock.
     select array_agg(case
         when u.key is null then 'i'
-        when u.same_key > 1 then 'd'
+        when u.same_key > 1 or u.decision is not null then 'd'
         when u.merge = 'independent' then 'i'
         when exists (select 1 from "public"."venturi_queue" q where q.kind_id = u.kind_id and q.dedup_key = u.key and q.claimed_by is null) then 'd'
         else 'i' end order by u.ord)
       into v_states from (
         select s.*, count(*) over (partition by s.kind_id, s.key) as same_key
-        from unnest(v_kind_ids, v_keys, v_merges) with ordinality s(kind_id, key, merge, ord)) u;
+        from unnest(v_kind_ids, v_keys, v_merges, v_decisions) with ordinality s(kind_id, key, merge, decision, ord)) u;
     -- An id that was merged away when it first came is known by its journal entry.
     for v_known in
       select u.ord, u.id as incoming, e.job_id, b.kind_id = u.kind_id and b.dedup_key is not distinct from u.key as same
@@ -312,13 +316,27 @@ begin
     update "public"."venturi_keys" k set n = k.n + 1
       where k.bucket = any (array(select u.bucket from unnest(v_states, v_buckets) u(state, bucket) where u.bucket is not null and u.state = 'i'));
     for i in select u.ord from unnest(v_states) with ordinality u(state, ord) where u.state = 'd' order by u.ord loop
-      -- Locked, so that no claim slips in between the decision and what it writes.
-      select q.job_id, q.run_count, q.failure_count, q.visible_at, q.priority, q.scheduled into v_candidate
-        from "public"."venturi_queue" q
-        where q.kind_id = v_kind_ids[i] and q.dedup_key = v_keys[i] and q.claimed_by is null
-          and v_merges[i] <> 'independent'
-        order by q.seq limit 1 for update;
-      if not found then
+      v_decision := v_decisions[i];
+      v_action := coalesce(v_decision ->> 'action', v_merges[i]);
+      v_found := false;
+      if v_action = 'insert' then
+        -- Decided by a producer that found nobody to merge with: is that still so?
+        if exists (select 1 from "public"."venturi_queue" q where q.kind_id = v_kind_ids[i] and q.dedup_key = v_keys[i] and q.claimed_by is null
+            and not coalesce(v_decision -> 'skipped', '[]') ? q.job_id::text) then raise exception 'the pending jobs of this key have changed' using errcode = 'VT003',
+          hint = 'Read the candidates again and decide again.'; end if;
+      elsif v_action <> 'independent' then
+        -- Locked, so that no claim slips in between the decision and what it writes.
+        select q.job_id, q.run_count, q.failure_count, q.visible_at, q.priority into v_candidate
+          from "public"."venturi_queue" q
+          where q.kind_id = v_kind_ids[i] and q.dedup_key = v_keys[i] and q.claimed_by is null
+            and (v_decision is null or (q.job_id = (v_decision ->> 'candidate')::uuid
+              and q.version = (v_decision ->> 'version')::integer and q.run_count = (v_decision ->> 'run_count')::integer))
+          order by q.seq limit 1 for update;
+        v_found := found;
+        if not v_found and v_decision is not null then raise exception 'the pending jobs of this key have changed' using errcode = 'VT003',
+          hint = 'Read the candidates again and decide again.'; end if;
+      end if;
+      if not v_found then
         insert into "public"."venturi_jobs" (id, created_at, kind_id, priority, dedup_key, payload, headers)
           values (v_ids[i], v_clock, v_kind_ids[i], v_priorities[i], v_keys[i], v_payloads[i], v_headers[i]);
         update "public"."venturi_keys" k set n = k.n + 1 where k.bucket = v_buckets[i];
@@ -328,24 +346,26 @@ begin
         continue;
       end if;
       v_results[i] := v_candidate.job_id;
-      if v_merges[i] = 'keep' then
-        v_outcomes[i] := 'kept';
-      else
-        v_outcomes[i] := 'replaced';
-        update "public"."venturi_jobs" b set payload = v_payloads[i], headers = v_headers[i], priority = v_priorities[i], version = coalesce(b.version, 0) + 1
+      v_outcomes[i] := case v_action when 'keep' then 'kept' when 'replace' then 'replaced' else 'merged' end;
+      if v_action <> 'keep' then
+        v_at := case when v_action = 'replace' then least(v_candidate.visible_at, v_ats[i])
+          else least(coalesce((v_decision ->> 'visible_at')::timestamptz, v_candidate.visible_at), v_far) end;
+        v_tier := case when v_action = 'replace' then v_priorities[i] else
+          coalesce(case v_decision ->> 'priority' when 'high' then 0 when 'normal' then 1 when 'low' then 2 end, v_candidate.priority) end;
+        update "public"."venturi_jobs" b set headers = v_headers[i], priority = v_tier, version = coalesce(b.version, 0) + 1,
+            payload = case when v_action = 'replace' then v_payloads[i] else v_decision -> 'payload' end
           where b.id = v_candidate.job_id;
-        update "public"."venturi_queue" q set carry = null, priority = v_priorities[i], lease_ms = v_leases[i], version = q.version + 1,
-            visible_at = least(q.visible_at, v_ats[i]), scheduled = q.scheduled and least(q.visible_at, v_ats[i]) > v_clock,
+        update "public"."venturi_queue" q set priority = v_tier, lease_ms = v_leases[i], version = q.version + 1, visible_at = v_at,
+            carry = case when v_action = 'replace' then null when v_decision ? 'carry' then v_decision -> 'carry' else q.carry end,
+            scheduled = (q.scheduled or v_at > v_candidate.visible_at) and v_at > v_clock,
             -- It arrives now if this made it due; otherwise it keeps its place.
-            seq = case when q.scheduled and least(q.visible_at, v_ats[i]) <= v_clock
+            seq = case when q.scheduled and v_at <= v_clock
               then nextval(pg_get_serial_sequence('"public"."venturi_queue"', 'seq')) else q.seq end
           where q.job_id = v_candidate.job_id;
-        if v_ats[i] < v_candidate.visible_at or v_priorities[i] < v_candidate.priority then
-          v_soonest := least(v_soonest, least(v_ats[i], v_candidate.visible_at));
-        end if;
+        if v_at < v_candidate.visible_at or v_tier < v_candidate.priority then v_soonest := least(v_soonest, v_at); end if;
       end if;
       insert into "public"."venturi_journal" (recorded_at, job_id, kind_id, run_no, failure_count, outcome, note, incoming_id)
-        values (v_clock, v_candidate.job_id, v_kind_ids[i], v_candidate.run_count, v_candidate.failure_count, 'm', v_merges[i], v_ids[i]);
+        values (v_clock, v_candidate.job_id, v_kind_ids[i], v_candidate.run_count, v_candidate.failure_count, 'm', v_action, v_ids[i]);
     end loop;
   end if;
 
@@ -360,6 +380,29 @@ begin
 
   return query select u.ord::integer, u.id::text, u.outcome from unnest(v_results, v_outcomes) with ordinality u(id, outcome, ord) order by u.ord;
 end
+$function$
+;
+
+CREATE OR REPLACE FUNCTION public.venturi_merge_candidates_v1(keys jsonb)
+ RETURNS TABLE(ord integer, candidate text)
+ LANGUAGE sql
+ STABLE SECURITY DEFINER
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+  -- The pending jobs of each { kind, dedup_key }, smallest seq first, with all that a merge function sees.
+  select u.ord::integer, jsonb_build_object(
+      'id', q.job_id, 'version', q.version, 'run_count', q.run_count, 'failure_count', q.failure_count,
+      'priority', q.priority, 'visible_ms', extract(epoch from q.visible_at) * 1000, 'payload', b.payload, 'carry', q.carry,
+      'journal', (select coalesce(jsonb_agg(jsonb_build_object(
+          'run_no', e.run_no, 'outcome', "public"."venturi_outcome"(e.outcome), 'note', e.note, 'attachment', e.attachment,
+          'detail', e.detail, 'worker', w.name, 'started_ms', extract(epoch from e.started_at) * 1000,
+          'recorded_ms', extract(epoch from e.recorded_at) * 1000) order by e.entry_no), '[]')
+        from "public"."venturi_journal" e left join "public"."venturi_workers" w on w.id = e.worker_id where e.job_id = q.job_id))::text
+  from rows from (jsonb_to_recordset(keys) as (kind text, dedup_key text)) with ordinality u(kind, dedup_key, ord)
+  join "public"."venturi_kinds" k on k.name = u.kind
+  join "public"."venturi_queue" q on q.kind_id = k.id and q.dedup_key = u.dedup_key and q.claimed_by is null
+  join "public"."venturi_jobs" b on b.id = q.job_id
+  order by u.ord, q.seq
 $function$
 ;
 

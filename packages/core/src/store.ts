@@ -57,7 +57,7 @@ export interface EnqueueJob {
  * What became of one enqueued job: a row of its own, merged into a pending one, or a repeat of an id that an
  * earlier call already brought in.
  */
-export type EnqueueOutcome = "enqueued" | "kept" | "replaced" | "repeated";
+export type EnqueueOutcome = "enqueued" | "kept" | "replaced" | "merged" | "repeated";
 
 export interface EnqueueRequest {
   readonly jobs: readonly EnqueueJob[];
