@@ -1,13 +1,19 @@
 import { createHash } from "node:crypto";
-import { readDatabaseFault, VenturiError } from "@venturi/core";
+import { isVenturiError, readDatabaseFault, VenturiError } from "@venturi/core";
 import type { Database, SqlConnection } from "./database.ts";
 import { migrations } from "./migrations/index.ts";
 import type { Migration } from "./migrations/migration.ts";
 import { createNames, type Names } from "./names.ts";
 import type { Statement } from "./sql/statement.ts";
 
-const lockTimeoutMs = 5_000;
-const attempts = 12;
+/** How long a step waits for locks that others hold. */
+export interface LockPatience {
+  /** Of one attempt, in milliseconds; short, since a waiting DDL statement holds up everybody behind it. */
+  readonly lockTimeoutMs: number;
+  readonly attempts: number;
+}
+
+const DEFAULT_PATIENCE: LockPatience = { lockTimeoutMs: 5_000, attempts: 12 };
 
 /**
  * Brings the tables and functions of one queue up to this code's version; safe from many processes at once.
@@ -20,9 +26,10 @@ export async function migrate(
   database: Database,
   names: Names,
   steps: readonly Migration[] = migrations,
+  patience: LockPatience = DEFAULT_PATIENCE,
 ): Promise<void> {
   const pending = await findPending(database, names, steps);
-  for (const step of pending) await apply(database, names, step, steps);
+  for (const step of pending) await apply(database, names, step, patience);
 }
 
 async function findPending(
@@ -54,35 +61,51 @@ async function apply(
   database: Database,
   names: Names,
   step: Migration,
-  steps: readonly Migration[],
+  patience: LockPatience,
 ): Promise<void> {
   const doing = `apply migration ${step.version} (${step.name}) for prefix "${names.prefix}"`;
   for (let attempt = 1; ; attempt += 1) {
     try {
-      await database.transaction((connection) => applyOnce(connection, names, step), doing);
+      await database.transaction(
+        (connection) => applyOnce(connection, names, step, patience.lockTimeoutMs),
+        doing,
+      );
       return;
     } catch (error) {
-      const { sqlState } = readDatabaseFault(error);
+      if (isVenturiError(error) && error.code === "migration") throw error;
       // Somebody else's long transaction, or another process that was faster.
-      const again =
-        sqlState !== null && ["55P03", "40P01", "40001"].includes(sqlState) && attempt < attempts;
-      if (again) {
-        if (!(await findPending(database, names, steps)).includes(step)) return;
-        continue;
-      }
-      if (sqlState === "55P03") {
-        throw new VenturiError(
-          "migration",
-          `could not ${doing}: waited ${attempts} times ${lockTimeoutMs} ms for a lock (advisory lock ${lockKey}, or a table in use); end the transaction that holds it and migrate again`,
-          { cause: error, sqlState, isRetryable: true },
-        );
-      }
-      throw error;
+      const { sqlState } = readDatabaseFault(error);
+      const passes = sqlState !== null && ["55P03", "40P01", "40001"].includes(sqlState);
+      if (!passes || attempt >= patience.attempts) throw failure(error, doing, patience);
+      if (!(await findPending(database, names, [step])).includes(step)) return;
     }
   }
 }
 
-async function applyOnce(connection: SqlConnection, names: Names, step: Migration): Promise<void> {
+function failure(
+  error: unknown,
+  doing: string,
+  { attempts, lockTimeoutMs }: LockPatience,
+): VenturiError {
+  const cause = isVenturiError(error) ? error.cause : error;
+  const { sqlState, isRetryable, message } = readDatabaseFault(cause);
+  const why =
+    sqlState === "55P03"
+      ? `waited ${attempts} times ${lockTimeoutMs} ms for a lock (advisory lock ${lockKey}, or a table in use); end the transaction that holds it and migrate again`
+      : `${message}; a step is applied as a whole or not at all, so migrate again once this is mended`;
+  return new VenturiError("migration", `could not ${doing}: ${why}`, {
+    cause,
+    sqlState: sqlState ?? undefined,
+    isRetryable,
+  });
+}
+
+async function applyOnce(
+  connection: SqlConnection,
+  names: Names,
+  step: Migration,
+  lockTimeoutMs: number,
+): Promise<void> {
   const run = (text: string, values: readonly unknown[] = []) =>
     connection.run(plain(text), values);
   await run(`set local lock_timeout = ${lockTimeoutMs}`);

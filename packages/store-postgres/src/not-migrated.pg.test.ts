@@ -1,0 +1,62 @@
+import { testDatabase } from "@venturi-tooling/testing";
+import { describe, expect, it } from "vitest";
+import { PostgresStore } from "./postgres-store.ts";
+import { failureOf } from "./testing/failure-of.ts";
+import { claimRequest, job, newId, registration, settlement } from "./testing/store-fixture.ts";
+
+const { pool } = await testDatabase({ migrated: false });
+const worker = 1;
+const jobId = newId();
+const filter = {
+  statuses: null,
+  kinds: null,
+  ids: null,
+  finishedSince: null,
+  finishedUntil: null,
+  limit: 10,
+  before: null,
+};
+
+const verbs: [string, (store: PostgresStore) => Promise<unknown>][] = [
+  ["enqueue", (store) => store.enqueue({ jobs: [job("k")] })],
+  ["within(tx).enqueue", (store) => store.within(pool).enqueue({ jobs: [job("k")] })],
+  ["configure", (store) => store.configure({ notify: true })],
+  ["startWorker", (store) => store.startWorker({ ...registration, kinds: ["k"] })],
+  ["startWorker without kinds", (store) => store.startWorker(registration)],
+  ["stopWorker", (store) => store.stopWorker({ worker })],
+  ["claim", (store) => store.claim(claimRequest(worker, ["k"]))],
+  [
+    "settle",
+    (store) => store.settle({ worker, settlements: [settlement({ id: jobId, runCount: 1 })] }),
+  ],
+  ["handBack", (store) => store.handBack({ worker, claims: [{ jobId, runCount: 1 }] })],
+  ["beat", (store) => store.beat({ ...registration, worker })],
+  [
+    "findStale",
+    (store) =>
+      store.findStale({ holders: [{ worker, overdueOnly: true }], orphans: false, limit: 1 }),
+  ],
+  [
+    "recover",
+    (store) =>
+      store.recover({
+        recoveries: [
+          { jobId, runCount: 1, holder: worker, outcome: "stale-recovered", delayMs: 0, note: "" },
+        ],
+      }),
+  ],
+  ["findJob", (store) => store.findJob({ id: jobId })],
+  ["queryJobs", (store) => store.queryJobs(filter)],
+  ["readJournal", (store) => store.readJournal({ jobId })],
+];
+
+describe.each([
+  ["its tables", {}],
+  ["its schema", { schema: "nowhere" }],
+])("a database without %s", (_, options) => {
+  it.each(verbs)("says of %s that migrate has to be run", async (_verb, call) => {
+    const error = await failureOf(call(new PostgresStore({ pool, ...options })));
+    expect(error).toMatchObject({ code: "not-migrated", isRetryable: false });
+    expect(error.message).toContain("run migrate");
+  });
+});
