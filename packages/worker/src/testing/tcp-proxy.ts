@@ -40,6 +40,7 @@ export class TcpProxy {
   }
 
   set mode(mode: Mode) {
+    if (mode === this.#mode) return;
     this.#mode = mode;
     for (const pair of this.#pairs) this.#treat(pair);
   }
@@ -63,7 +64,6 @@ export class TcpProxy {
     const pair = [client, server] as const;
     this.#pairs.add(pair);
     for (const [one, other] of [pair, [server, client] as const]) {
-      one.pipe(other);
       one.on("close", () => {
         this.#pairs.delete(pair);
         if (this.#mode !== "swallow") other.destroy();

@@ -1,0 +1,316 @@
+import { Backoff, defineTask, type WorkerId } from "@venturi/core";
+import { Queue } from "@venturi/queue";
+import { PostgresStore } from "@venturi/store-postgres";
+import { expectInvariants, expectNoWarnings, testDatabase } from "@venturi-tooling/testing";
+import * as v from "valibot";
+import { afterAll, afterEach, describe, expect, test } from "vitest";
+import { Worker } from "./index.ts";
+import { WorkerProcess } from "./testing/child-process.ts";
+import { running } from "./testing/running.ts";
+import { until } from "./testing/signals.ts";
+
+const database = await testDatabase();
+const store = await PostgresStore.connect({ connectionString: database.url });
+const queue = new Queue(store);
+const payload = v.object({ n: v.number() });
+
+expectNoWarnings();
+afterAll(() => store.close());
+afterEach(() => expectInvariants(database.pool));
+
+const outcomes = async (id: string) => (await queue.journal(id)).map(({ outcome }) => outcome);
+const wait = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
+
+interface DeadOptions {
+  readonly kind: string;
+  readonly jobs?: number;
+  readonly workerTimeoutMs?: number;
+  readonly leaseMs?: number;
+  readonly backstop?: number | null;
+}
+
+/** A worker that claims jobs and is never heard of again. */
+async function claimAndDie(options: DeadOptions): Promise<WorkerId> {
+  const { kind, jobs = 1, workerTimeoutMs = 300, leaseMs = 60_000, backstop = 20 } = options;
+  const { worker } = await store.startWorker({
+    name: "dead",
+    kinds: [kind],
+    pollMaxMs: 60_000,
+    workerTimeoutMs,
+    shortestLeaseMs: leaseMs,
+  });
+  const kinds = [{ kind, limit: jobs, leaseMs, backstop }];
+  const { jobs: claimed } = await store.claim({
+    worker,
+    limit: jobs,
+    kinds,
+    turn: { counter: 0, ratio: null },
+  });
+  expect(claimed).toHaveLength(jobs);
+  return worker;
+}
+
+/** An observer that trusts a silence of its own workerTimeout, and sleeps for a minute unless woken. */
+const observer = { workerTimeout: 300, pollMax: "60s", jitterFraction: 0 } as const;
+
+describe("a process that is killed", () => {
+  test("with a long lease: its job runs elsewhere within workerTimeout + 2 s", async () => {
+    const Task = defineTask({ kind: "killed", payload });
+    const id = await queue.enqueue(Task({ n: 1 }));
+    const options = { workerTimeout: "1s", name: "child" } as const;
+    const child = new WorkerProcess({
+      url: database.url,
+      kind: Task.kind,
+      handlerMs: 60_000,
+      worker: options,
+    });
+    await child.said(`started ${id}`);
+    const worker = new Worker(store, { ...observer, workerTimeout: "1s" }).register(
+      Task,
+      () => undefined,
+    );
+    await running(worker, async () => {
+      expect(await child.kill("SIGKILL")).toBe("SIGKILL");
+      const at = performance.now();
+      await until(async () => (await outcomes(id)).includes("completed"));
+      expect(performance.now() - at).toBeLessThan(3_000);
+    });
+    expect(
+      (await queue.journal(id)).map(({ outcome, worker }) => [outcome, worker === "child"]),
+    ).toEqual([
+      ["stale-recovered", true],
+      ["completed", false],
+    ]);
+    expect(await queue.job(id)).toMatchObject({ failureCount: 1, runCount: 2 });
+  });
+
+  test("with a lease of a second: its job runs elsewhere within three, long before its workerTimeout", async () => {
+    const Task = defineTask({ kind: "killed_short", payload });
+    const id = await queue.enqueue(Task({ n: 1 }));
+    const options = { workerTimeout: "30s", lease: "1s" } as const;
+    const child = new WorkerProcess({
+      url: database.url,
+      kind: Task.kind,
+      handlerMs: 60_000,
+      worker: options,
+    });
+    await child.said(`started ${id}`);
+    const worker = new Worker(store, { ...observer, workerTimeout: "30s" }).register(
+      Task,
+      () => undefined,
+    );
+    await running(worker, async () => {
+      await child.kill("SIGKILL");
+      await until(async () => (await outcomes(id)).includes("completed"), { withinMs: 3_000 });
+    });
+    expect(await outcomes(id)).toEqual(["stale-recovered", "completed"]);
+  });
+
+  test("in the middle of much work: nothing is lost and nothing completes twice", async () => {
+    const Task = defineTask({ kind: "killed_middle", payload });
+    const ids = await queue.enqueueMany(Array.from({ length: 300 }, (_, n) => Task({ n })));
+    const options = { workerTimeout: "1s", concurrency: 4 } as const;
+    const common = { url: database.url, kind: Task.kind, handlerMs: 5, worker: options };
+    const children = [new WorkerProcess(common), new WorkerProcess(common)];
+    for (const child of children) await child.said("started");
+    await wait(100);
+    await children[0]?.kill("SIGKILL");
+    await until(
+      async () =>
+        (await queue.jobs({ ids, status: "completed", limit: 1_000 })).jobs.length === 300,
+      {
+        withinMs: 20_000,
+      },
+    );
+    expect(await children[1]?.kill("SIGTERM")).toBe(0);
+    expect(children[1]?.lines.at(-1)).toBe("stopped 0");
+  });
+});
+
+describe("a live worker", () => {
+  test("keeps its claims, however long its handlers take: beats count, not leases", async () => {
+    const Task = defineTask({ kind: "alive", payload });
+    const id = await queue.enqueue(Task({ n: 1 }));
+    const busy = new Worker(store, { workerTimeout: 600 }).register(Task, () => wait(2_000));
+    const idle = new Worker(store, observer).register(Task, () => undefined);
+    await running([busy, idle], () => until(async () => (await outcomes(id)).length > 0));
+    expect(await outcomes(id)).toEqual(["completed"]);
+  });
+
+  test("is judged by its own workerTimeout, not by the observer's", async () => {
+    const Task = defineTask({ kind: "own_timeout", payload });
+    const id = await queue.enqueue(Task({ n: 1 }));
+    const dead = await claimAndDie({ kind: Task.kind, workerTimeoutMs: 60_000 });
+    const worker = new Worker(store, observer).register(Task, () => undefined);
+    await running(worker, () => wait(1_500));
+    expect(await outcomes(id)).toEqual([]);
+    await database.pool.query("update venturi_workers set worker_timeout_ms = 300 where id = $1", [
+      dead,
+    ]);
+    await running(
+      new Worker(store, observer).register(Task, () => undefined),
+      () => until(async () => (await outcomes(id)).includes("completed")),
+    );
+  });
+});
+
+describe("a recovery", () => {
+  test("of a thousand claims is done within ten seconds", async () => {
+    const Task = defineTask({
+      kind: "thousand",
+      payload,
+      backoff: new Backoff({ base: "1h", cap: "1h" }),
+    });
+    const ids = await queue.enqueueMany(Array.from({ length: 1_000 }, (_, n) => Task({ n })));
+    await claimAndDie({ kind: Task.kind, jobs: 1_000, leaseMs: 1 });
+    await database.pool.query(
+      "update venturi_queue set failure_count = 2 where claimed_by is not null",
+    );
+    await database.pool.query(
+      "insert into venturi_journal (recorded_at, started_at, job_id, kind_id, run_no, failure_count, outcome) select now(), now(), job_id, kind_id, g, g, 'r' from venturi_queue, generate_series(-1, 0) g where claimed_by is not null",
+    );
+    const worker = new Worker(store, observer).register(Task, () => undefined);
+    const at = performance.now();
+    await running(worker, () =>
+      until(
+        async () =>
+          (await queue.jobs({ ids, status: "pending", limit: 1_000 })).jobs.length === 1_000,
+        {
+          withinMs: 10_000,
+        },
+      ),
+    );
+    expect(performance.now() - at).toBeLessThan(10_000);
+    await database.pool.query("truncate venturi_jobs, venturi_queue, venturi_journal");
+  });
+
+  test("obeys the task's own backoff", async () => {
+    const Task = defineTask({
+      kind: "own_backoff",
+      payload,
+      backoff: new Backoff({ base: "100s", cap: "300s" }),
+    });
+    const id = await queue.enqueue(Task({ n: 1 }));
+    const failing = new Worker(store).register(Task, () => {
+      throw new Error("no");
+    });
+    for (let run = 0; run < 2; run += 1) await failing.runOnce();
+    await claimAndDie({ kind: Task.kind });
+    const worker = new Worker(store, observer).register(Task, () => undefined);
+    await running(worker, () =>
+      until(async () => (await outcomes(id)).includes("stale-recovered")),
+    );
+    const entry = (await queue.journal(id)).at(-1);
+    const visibleAt = (await queue.job(id))?.visibleAt?.getTime() ?? 0;
+    expect(visibleAt - (entry?.recordedAt.getTime() ?? 0)).toBe(100_000);
+  });
+
+  test("of a payload that does not decode, or with a backoff that throws, uses the worker's", async () => {
+    const Broken = defineTask({
+      kind: "broken_hook",
+      payload,
+      backoff: () => {
+        throw new Error("no backoff today");
+      },
+    });
+    const Poison = defineTask({ kind: "poison", payload });
+    const [broken, poison] = await queue.enqueueMany([Broken({ n: 1 }), Poison({ n: 1 })]);
+    await claimAndDie({ kind: Broken.kind });
+    await claimAndDie({ kind: Poison.kind });
+    await database.pool.query(
+      `update venturi_jobs set payload = '{"n": "x"}' where venturi_ulid(id) = $1`,
+      [poison],
+    );
+    const worker = new Worker(store, observer)
+      .register(Broken, () => undefined)
+      .register(Poison, () => undefined);
+    await running(worker, () =>
+      until(async () => {
+        const ended = await Promise.all([broken, poison].map((id) => outcomes(id as string)));
+        return ended.every((journal) => journal.length === 2);
+      }),
+    );
+    expect(await outcomes(broken as string)).toEqual(["stale-recovered", "completed"]);
+    expect(await outcomes(poison as string)).toEqual(["stale-recovered", "dead"]);
+  });
+
+  test("of a kind that the recoverer does not know makes it pending again, and no more", async () => {
+    const Unknown = defineTask({ kind: "unknown", payload });
+    const Known = defineTask({ kind: "known", payload });
+    const id = await queue.enqueue(Unknown({ n: 1 }));
+    await claimAndDie({ kind: Unknown.kind });
+    const worker = new Worker(store, observer).register(Known, () => undefined);
+    await running(worker, () => until(async () => (await outcomes(id)).length > 0));
+    expect(await queue.job(id)).toMatchObject({ status: "pending", failureCount: 1, runCount: 1 });
+  });
+
+  test("at the backstop that the claim carried is a death that says why, whatever the recoverer's backstop is", async () => {
+    const Task = defineTask({ kind: "killer", payload });
+    const id = await queue.enqueue(Task({ n: 1 }));
+    const Other = defineTask({ kind: "bystander", payload });
+    const worker = new Worker(store, { ...observer, backstop: null }).register(
+      Other,
+      () => undefined,
+    );
+    for (let failures = 1; failures <= 3; failures += 1) {
+      await claimAndDie({ kind: Task.kind, backstop: 3 });
+      await running(
+        new Worker(store, { ...observer, backstop: null }).register(Other, () => undefined),
+        () => until(async () => (await outcomes(id)).length === failures),
+      );
+    }
+    await worker.stop();
+    expect(await outcomes(id)).toEqual(["stale-recovered", "stale-recovered", "dead"]);
+    expect(await queue.job(id)).toMatchObject({ status: "dead", failureCount: 3 });
+    expect((await queue.journal(id)).at(-1)?.note).toMatch(/run 3 was lost.*backstop of 3/);
+  });
+
+  test("finds claims whose worker has no row at all", async () => {
+    const Task = defineTask({ kind: "orphan", payload });
+    const id = await queue.enqueue(Task({ n: 1 }));
+    const dead = await claimAndDie({ kind: Task.kind });
+    await database.pool.query("delete from venturi_workers where id = $1", [dead]);
+    const worker = new Worker(store, observer).register(Task, () => undefined);
+    await running(worker, () => until(async () => (await outcomes(id)).includes("completed")));
+    expect(await outcomes(id)).toEqual(["stale-recovered", "completed"]);
+  });
+
+  test("goes on while every slot is busy", async () => {
+    const Task = defineTask({ kind: "busy", payload });
+    const [stuck] = await queue.enqueueMany([Task({ n: 1 })]);
+    await claimAndDie({ kind: Task.kind });
+    await queue.enqueue(Task({ n: 2 }));
+    const worker = new Worker(store, { ...observer, concurrency: 1 }).register(Task, ({ n }) =>
+      n === 2 ? wait(2_000) : undefined,
+    );
+    await running(worker, async () => {
+      await until(async () => (await outcomes(stuck as string)).includes("stale-recovered"), {
+        withinMs: 1_900,
+      });
+    });
+  });
+});
+
+test("two workers with one name are told apart", async () => {
+  const Task = defineTask({ kind: "namesakes", payload });
+  const ids = await queue.enqueueMany([Task({ n: 1 }), Task({ n: 2 })]);
+  const first = await claimAndDie({ kind: Task.kind });
+  const second = await claimAndDie({ kind: Task.kind });
+  const settlement = {
+    outcome: "completed",
+    delayMs: 0,
+    runAt: null,
+    carry: null,
+    note: null,
+    attachment: null,
+    detail: null,
+  } as const;
+  const settle = async (worker: WorkerId, jobId: string | undefined) => {
+    const settlements = [{ ...settlement, jobId: jobId as string, runCount: 1 }];
+    return (await store.settle({ worker, settlements })).verdicts[0];
+  };
+  expect(await settle(second, ids[0])).toBe("lost");
+  expect(await settle(first, ids[1])).toBe("lost");
+  expect(await settle(first, ids[0])).toBe("applied");
+  expect(await settle(second, ids[1])).toBe("applied");
+});
