@@ -189,41 +189,62 @@ declare
   v_buckets smallint[];
   -- What becomes of each: i insert, d decide one by one, r repeat of an id known already.
   v_states text[];
+  -- Where some are decided one by one: everybody's place in the order of arrival.
+  v_seqs bigint[];
+  -- Of an id that stands in the call twice: its first place.
+  v_firsts integer[];
   v_results uuid[]; v_outcomes text[];
   v_decisions jsonb[]; v_decision jsonb; v_action text; v_found boolean; v_at timestamptz; v_tier smallint;
   v_problem text; v_soonest timestamptz; v_candidate record; v_known record; i integer;
 begin
-  select array_agg(x.id order by x.ord), array_agg(x.kind order by x.ord), array_agg(k.id order by x.ord),
-    array_agg(x.tier order by x.ord), array_agg(x.dedup_key order by x.ord), array_agg(x.merge order by x.ord),
-    array_agg(least(x.due, v_far) order by x.ord), array_agg(x.lease_ms order by x.ord),
-    array_agg(x.payload order by x.ord), array_agg(x.headers order by x.ord), array_agg(x.decision order by x.ord), min(x.problem)
-  into v_ids, v_kinds, v_kind_ids, v_priorities, v_keys, v_merges, v_ats, v_leases, v_payloads, v_headers, v_decisions, v_problem
-  from (
-    select r.ord, r.kind, r.dedup_key, r.lease_ms, r.headers, r.decision,
-      coalesce(r.payload, 'null') as payload,
-      coalesce(r.id, (lpad(to_hex((extract(epoch from v_clock) * 1000)::bigint), 12, '0')
-        || substr(replace(gen_random_uuid()::text, '-', ''), 13))::uuid) as id,
-      case when r.dedup_key is not null then coalesce(r.merge, 'replace') end as merge,
-      case coalesce(r.priority, 'normal') when 'high' then 0 when 'normal' then 1 when 'low' then 2 end::smallint as tier,
-      case when r.run_at is not null then greatest(r.run_at, v_clock)
-        when r.delay_ms > 0 then v_clock + make_interval(secs => least(r.delay_ms, 2.5e14) / 1000)
-        else v_clock end as due,
-      case
-        when r.kind is null or length(r.kind) not between 1 and 200 then r.ord || ': kind must have 1 to 200 characters'
-        when coalesce(r.priority, 'normal') not in ('high', 'normal', 'low') then r.ord || ': priority must be high, normal or low'
-        when length(r.dedup_key) > 512 then r.ord || ': dedup_key must have at most 512 characters'
-        when r.merge is not null and r.merge not in ('keep', 'replace', 'independent') then r.ord || ': merge must be keep, replace or independent'
-        when r.delay_ms is not null and r.run_at is not null then r.ord || ': delay_ms and run_at exclude each other'
-        when r.delay_ms = 'NaN' or r.lease_ms = 'NaN' or r.lease_ms < 0 then r.ord || ': delay_ms and lease_ms must be milliseconds'
-        when r.headers is not null and jsonb_typeof(r.headers) <> 'object' then r.ord || ': headers must be an object'
-        when r.decision is not null and (r.dedup_key is null
-          or coalesce(r.decision ->> 'action', '') not in ('insert', 'independent', 'keep', 'replace', 'with'))
-          then r.ord || ': decision needs a dedup_key and an action of insert, independent, keep, replace or with'
-      end as problem
-    from rows from (jsonb_to_recordset(jobs) as (id uuid, kind text, payload jsonb, priority text, dedup_key text,
+  begin
+    select array_agg(x.id order by x.ord), array_agg(x.kind order by x.ord), array_agg(k.id order by x.ord),
+      array_agg(x.tier order by x.ord), array_agg(x.dedup_key order by x.ord), array_agg(x.merge order by x.ord),
+      array_agg(least(x.due, v_far) order by x.ord), array_agg(x.lease_ms order by x.ord),
+      array_agg(x.payload order by x.ord), array_agg(x.headers order by x.ord), array_agg(x.decision order by x.ord),
+      (array_agg(x.problem order by x.ord) filter (where x.problem is not null))[1]
+    into v_ids, v_kinds, v_kind_ids, v_priorities, v_keys, v_merges, v_ats, v_leases, v_payloads, v_headers, v_decisions, v_problem
+    from (
+      select r.ord, r.kind, r.dedup_key, least(r.lease_ms, 2.5e14) as lease_ms, r.headers, r.decision,
+        coalesce(r.payload, 'null') as payload,
+        coalesce(r.id, (lpad(to_hex((extract(epoch from v_clock) * 1000)::bigint), 12, '0')
+          || substr(replace(gen_random_uuid()::text, '-', ''), 13))::uuid) as id,
+        case when r.dedup_key is not null then coalesce(r.merge, 'replace') end as merge,
+        case coalesce(r.priority, 'normal') when 'high' then 0 when 'normal' then 1 when 'low' then 2 end::smallint as tier,
+        case when r.run_at is not null then greatest(r.run_at, v_clock)
+          when r.delay_ms > 0 then v_clock + make_interval(secs => least(r.delay_ms, 2.5e14) / 1000)
+          else v_clock end as due,
+        case
+          when r.kind is null or length(r.kind) not between 1 and 200 then r.ord || ': kind must have 1 to 200 characters'
+          when coalesce(r.priority, 'normal') not in ('high', 'normal', 'low') then r.ord || ': priority must be high, normal or low'
+          when length(r.dedup_key) > 512 then r.ord || ': dedup_key must have at most 512 characters'
+          when r.merge is not null and r.merge not in ('keep', 'replace', 'independent') then r.ord || ': merge must be keep, replace or independent'
+          when r.delay_ms is not null and r.run_at is not null then r.ord || ': delay_ms and run_at exclude each other'
+          when r.delay_ms = 'NaN' or r.lease_ms = 'NaN' or r.lease_ms < 0 then r.ord || ': delay_ms and lease_ms must be milliseconds'
+          when r.headers is not null and jsonb_typeof(r.headers) <> 'object' then r.ord || ': headers must be an object'
+          when r.decision is not null and (r.dedup_key is null
+            or coalesce(r.decision ->> 'action', '') not in ('insert', 'independent', 'keep', 'replace', 'with'))
+            then r.ord || ': decision needs a dedup_key and an action of insert, independent, keep, replace or with'
+        end as problem
+      from rows from (jsonb_to_recordset(jobs) as (id uuid, kind text, payload jsonb, priority text, dedup_key text,
       merge text, delay_ms double precision, run_at timestamptz, lease_ms double precision, headers jsonb, decision jsonb)
-    ) with ordinality r(id, kind, payload, priority, dedup_key, merge, delay_ms, run_at, lease_ms, headers, decision, ord)
-  ) x left join "public"."venturi_kinds" k on k.name = x.kind;
+      ) with ordinality r(id, kind, payload, priority, dedup_key, merge, delay_ms, run_at, lease_ms, headers, decision, ord)
+    ) x left join "public"."venturi_kinds" k on k.name = x.kind;
+  exception when data_exception then
+    -- A value that its type refuses: of which job?
+    if jsonb_typeof(jobs) <> 'array' then
+      raise exception 'cannot enqueue: jobs must be an array' using errcode = 'VT002', hint = 'Nothing was enqueued.';
+    end if;
+    for i in 1 .. jsonb_array_length(jobs) loop
+      begin
+        perform from jsonb_to_recordset(jsonb_build_array(jobs -> (i - 1))) as (id uuid, kind text, payload jsonb, priority text, dedup_key text,
+      merge text, delay_ms double precision, run_at timestamptz, lease_ms double precision, headers jsonb, decision jsonb);
+      exception when data_exception then
+        raise exception 'cannot enqueue job %: %', i, sqlerrm using errcode = 'VT002', hint = 'Nothing was enqueued.';
+      end;
+    end loop;
+    raise;
+  end;
 
   if v_ids is null then return; end if;
   if v_problem is not null then
@@ -232,6 +253,11 @@ begin
 
   -- Look before inserting: on conflict do nothing burns an identity value on every call.
   if array_position(v_kind_ids, null) is not null then
+    select min(u.ord) into i from unnest(v_kinds, v_kind_ids) with ordinality u(kind, id, ord)
+      where u.id is null and u.kind ~ '[\u0001-\u001f\u007f-\u009f]';
+    if i is not null then
+      raise exception 'cannot enqueue job %: kind must have no control characters', i using errcode = 'VT002', hint = 'Nothing was enqueued.';
+    end if;
     insert into "public"."venturi_kinds" (name)
       select distinct u.kind from unnest(v_kinds, v_kind_ids) u(kind, id) where u.id is null order by u.kind
       on conflict (name) do nothing;
@@ -259,17 +285,18 @@ begin
       into v_states from (
         select s.*, count(*) over (partition by s.kind_id, s.key) as same_key
         from unnest(v_kind_ids, v_keys, v_merges, v_decisions) with ordinality s(kind_id, key, merge, decision, ord)) u;
-    -- An id that was merged away when it first came is known by its journal entry.
-    for v_known in
-      select u.ord, u.id as incoming, e.job_id, b.kind_id = u.kind_id and b.dedup_key is not distinct from u.key as same
-      from unnest(v_ids, v_kind_ids, v_keys) with ordinality u(id, kind_id, key, ord)
-      join "public"."venturi_journal" e on e.incoming_id = u.id join "public"."venturi_jobs" b on b.id = e.job_id
-    loop
-      if not v_known.same then raise exception 'job id % belongs to a job of another kind or key', v_known.incoming
-        using errcode = 'VT001', detail = v_known.incoming::text, hint = 'Repeat an id only with the job it was first given to.'; end if;
-      v_states[v_known.ord] := 'r'; v_outcomes[v_known.ord] := 'repeated'; v_results[v_known.ord] := v_known.job_id;
-    end loop;
   end if;
+
+  -- An id that was merged away when it first came is known by its journal entry.
+  for v_known in
+    select u.ord, u.id as incoming, e.job_id, b.kind_id = u.kind_id and b.dedup_key is not distinct from u.key as same
+    from unnest(v_ids, v_kind_ids, v_keys) with ordinality u(id, kind_id, key, ord)
+    join "public"."venturi_journal" e on e.incoming_id = u.id join "public"."venturi_jobs" b on b.id = e.job_id
+  loop
+    if not v_known.same then raise exception 'job id % belongs to a job of another kind or key', v_known.incoming
+        using errcode = 'VT001', detail = v_known.incoming::text, hint = 'Repeat an id only with the job it was first given to.'; end if;
+    v_states[v_known.ord] := 'r'; v_outcomes[v_known.ord] := 'repeated'; v_results[v_known.ord] := v_known.job_id;
+  end loop;
 
   -- Ids that exist already: a repeat whose first reply was lost, or a conflict.
   for v_known in
@@ -283,17 +310,23 @@ begin
 
   if (select count(distinct u.id) from unnest(v_ids) u(id)) < cardinality(v_ids) then
     -- An id that stands in this call twice is a repeat of its first place.
+    v_firsts := array_fill(null::integer, array[cardinality(v_ids)]);
     for v_known in
-      select u.ord, u.id as incoming, u.kind_id = u.first_kind and u.key is not distinct from u.first_key as same
-      from (select s.*, row_number() over w as nth, first_value(s.kind_id) over w as first_kind, first_value(s.key) over w as first_key
+      select u.ord, u.first_ord, u.id as incoming, u.kind_id = u.first_kind and u.key is not distinct from u.first_key as same
+      from (select s.*, row_number() over w as nth, first_value(s.ord) over w as first_ord,
+              first_value(s.kind_id) over w as first_kind, first_value(s.key) over w as first_key
             from unnest(v_ids, v_kind_ids, v_keys) with ordinality s(id, kind_id, key, ord)
             window w as (partition by s.id order by s.ord)) u
       where u.nth > 1
     loop
       if not v_known.same then raise exception 'job id % belongs to a job of another kind or key', v_known.incoming
         using errcode = 'VT001', detail = v_known.incoming::text, hint = 'Repeat an id only with the job it was first given to.'; end if;
-      v_states[v_known.ord] := 'r'; v_outcomes[v_known.ord] := 'repeated';
+      v_states[v_known.ord] := 'r'; v_outcomes[v_known.ord] := 'repeated'; v_firsts[v_known.ord] := v_known.first_ord;
     end loop;
+  end if;
+
+  if array_position(v_states, 'd') is not null then
+    v_seqs := array(select nextval('"public"."venturi_queue_seq_seq"') from generate_series(1, cardinality(v_ids)));
   end if;
 
   -- No "on conflict": it writes a WAL record more for each row. The same id at the same moment in another call is a
@@ -304,10 +337,10 @@ begin
     from unnest(v_states, v_ids, v_kind_ids, v_priorities, v_keys, v_payloads, v_headers)
       with ordinality u(state, id, kind_id, priority, key, payload, headers, ord)
     where u.state = 'i' order by u.ord;
-    insert into "public"."venturi_queue" (job_id, visible_at, scheduled, kind_id, priority, dedup_key, lease_ms)
-    select u.id, u.at, u.at > v_clock, u.kind_id, u.priority, u.key, u.lease_ms
-    from unnest(v_states, v_ids, v_ats, v_kind_ids, v_priorities, v_keys, v_leases)
-      with ordinality u(state, id, at, kind_id, priority, key, lease_ms, ord)
+    insert into "public"."venturi_queue" (job_id, seq, visible_at, scheduled, kind_id, priority, dedup_key, lease_ms)
+    select u.id, coalesce(u.seq, nextval('"public"."venturi_queue_seq_seq"')), u.at, u.at > v_clock, u.kind_id, u.priority, u.key, u.lease_ms
+    from unnest(v_states, v_ids, v_seqs, v_ats, v_kind_ids, v_priorities, v_keys, v_leases)
+      with ordinality u(state, id, seq, at, kind_id, priority, key, lease_ms, ord)
     where u.state = 'i' order by u.ord;
     select min(u.at) into v_soonest from unnest(v_states, v_ats) u(state, at) where u.state = 'i';
   end if;
@@ -340,8 +373,8 @@ begin
         insert into "public"."venturi_jobs" (id, created_at, kind_id, priority, dedup_key, payload, headers)
           values (v_ids[i], v_clock, v_kind_ids[i], v_priorities[i], v_keys[i], v_payloads[i], v_headers[i]);
         update "public"."venturi_keys" k set n = k.n + 1 where k.bucket = v_buckets[i];
-        insert into "public"."venturi_queue" (job_id, visible_at, scheduled, kind_id, priority, dedup_key, lease_ms)
-          values (v_ids[i], v_ats[i], v_ats[i] > v_clock, v_kind_ids[i], v_priorities[i], v_keys[i], v_leases[i]);
+        insert into "public"."venturi_queue" (job_id, seq, visible_at, scheduled, kind_id, priority, dedup_key, lease_ms)
+          values (v_ids[i], v_seqs[i], v_ats[i], v_ats[i] > v_clock, v_kind_ids[i], v_priorities[i], v_keys[i], v_leases[i]);
         v_soonest := least(v_soonest, v_ats[i]);
         continue;
       end if;
@@ -359,8 +392,7 @@ begin
             carry = case when v_action = 'replace' then null when v_decision ? 'carry' then v_decision -> 'carry' else q.carry end,
             scheduled = (q.scheduled or v_at > v_candidate.visible_at) and v_at > v_clock,
             -- It arrives now if this made it due; otherwise it keeps its place.
-            seq = case when q.scheduled and v_at <= v_clock
-              then nextval(pg_get_serial_sequence('"public"."venturi_queue"', 'seq')) else q.seq end
+            seq = case when q.scheduled and v_at <= v_clock then v_seqs[i] else q.seq end
           where q.job_id = v_candidate.job_id;
         if v_at < v_candidate.visible_at or v_tier < v_candidate.priority then v_soonest := least(v_soonest, v_at); end if;
       end if;
@@ -369,10 +401,16 @@ begin
     end loop;
   end if;
 
+  if v_firsts is not null then
+    for i in 1 .. cardinality(v_ids) loop
+      if v_firsts[i] is not null then v_results[i] := v_results[v_firsts[i]]; end if;
+    end loop;
+  end if;
+
   -- Once a call, and only if a worker could sleep past it: NOTIFY takes a database-wide lock at commit.
   if v_soonest is not null and (v_soonest <= v_clock or v_soonest <= v_clock + make_interval(secs => (
       select coalesce(least(max(w.poll_max_ms), 2.5e14), 0) / 1000 from "public"."venturi_workers" w
-      where w.stopping_at is null and w.beat_at > v_clock - make_interval(secs => least(w.worker_timeout_ms, 2.5e14) / 1000))))
+      where w.stopping_at is null and w.beat_at + make_interval(secs => least(w.worker_timeout_ms, 2.5e14) / 1000) > v_clock)))
     and (select m.notify from "public"."venturi_meta" m)
   then
     perform pg_notify('venturi', '');

@@ -51,5 +51,5 @@ export function notify(n: Names, condition: string): string {
 /** The moment until which sleeping workers could oversleep: what is due by then is worth a NOTIFY. */
 export function horizon(n: Names): string {
   return `(select ${after(n, "coalesce(max(w.poll_max_ms), 0)")} from ${n.of("workers")} w
-    where w.stopping_at is null and w.beat_at > ${n.of("clock")}() - make_interval(secs => least(w.worker_timeout_ms, 2.5e14) / 1000))`;
+    where w.stopping_at is null and w.beat_at + make_interval(secs => least(w.worker_timeout_ms, 2.5e14) / 1000) > ${n.of("clock")}())`;
 }
