@@ -202,10 +202,10 @@ begin
       array_agg(x.tier order by x.ord), array_agg(x.dedup_key order by x.ord), array_agg(x.merge order by x.ord),
       array_agg(least(x.due, v_far) order by x.ord), array_agg(x.lease_ms order by x.ord),
       array_agg(x.payload order by x.ord), array_agg(x.headers order by x.ord), array_agg(x.decision order by x.ord),
-      (array_agg(x.problem order by x.ord) filter (where x.problem is not null))[1]
+      (array_agg(p.problem order by x.ord) filter (where p.problem is not null))[1]
     into v_ids, v_kinds, v_kind_ids, v_priorities, v_keys, v_merges, v_ats, v_leases, v_payloads, v_headers, v_decisions, v_problem
     from (
-      select r.ord, r.kind, r.dedup_key, least(r.lease_ms, 2.5e14) as lease_ms, r.headers, r.decision,
+      select r.ord, r.kind, r.dedup_key, case when r.lease_ms > 2.5e14 then 2.5e14 else r.lease_ms end as lease_ms, r.headers, r.decision,
         coalesce(r.payload, 'null') as payload,
         coalesce(r.id, (lpad(to_hex((extract(epoch from v_clock) * 1000)::bigint), 12, '0')
           || substr(replace(gen_random_uuid()::text, '-', ''), 13))::uuid) as id,
@@ -229,7 +229,10 @@ begin
       from rows from (jsonb_to_recordset(jobs) as (id uuid, kind text, payload jsonb, priority text, dedup_key text,
       merge text, delay_ms double precision, run_at timestamptz, lease_ms double precision, headers jsonb, decision jsonb)
       ) with ordinality r(id, kind, payload, priority, dedup_key, merge, delay_ms, run_at, lease_ms, headers, decision, ord)
-    ) x left join "public"."venturi_kinds" k on k.name = x.kind;
+    ) x left join "public"."venturi_kinds" k on k.name = x.kind
+    cross join lateral (select case when x.problem is not null then x.problem
+      when k.id is null and x.kind ~ '[\u0001-\u001f\u007f-\u009f]' then x.ord || ': kind must have no control characters'
+    end as problem) p;
   exception when data_exception then
     -- A value that its type refuses: of which job?
     if jsonb_typeof(jobs) <> 'array' then
@@ -253,11 +256,6 @@ begin
 
   -- Look before inserting: on conflict do nothing burns an identity value on every call.
   if array_position(v_kind_ids, null) is not null then
-    select min(u.ord) into i from unnest(v_kinds, v_kind_ids) with ordinality u(kind, id, ord)
-      where u.id is null and u.kind ~ '[\u0001-\u001f\u007f-\u009f]';
-    if i is not null then
-      raise exception 'cannot enqueue job %: kind must have no control characters', i using errcode = 'VT002', hint = 'Nothing was enqueued.';
-    end if;
     insert into "public"."venturi_kinds" (name)
       select distinct u.kind from unnest(v_kinds, v_kind_ids) u(kind, id) where u.id is null order by u.kind
       on conflict (name) do nothing;
@@ -409,7 +407,7 @@ begin
 
   -- Once a call, and only if a worker could sleep past it: NOTIFY takes a database-wide lock at commit.
   if v_soonest is not null and (v_soonest <= v_clock or v_soonest <= v_clock + make_interval(secs => (
-      select coalesce(least(max(w.poll_max_ms), 2.5e14), 0) / 1000 from "public"."venturi_workers" w
+      select least(coalesce(max(w.poll_max_ms), 0), 2.5e14) / 1000 from "public"."venturi_workers" w
       where w.stopping_at is null and w.beat_at + make_interval(secs => least(w.worker_timeout_ms, 2.5e14) / 1000) > v_clock)))
     and (select m.notify from "public"."venturi_meta" m)
   then
