@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { isVenturiError, type UnsentJob } from "@venturi/core";
+import { isVenturiError, type JobId, type UnsentJob } from "@venturi/core";
 import type { EnqueueItem, Queue } from "@venturi/queue";
 import { IndexFile, IndexFolder, pathToText } from "@venturi-examples/file-index-tasks";
 import type { Listing } from "./list-files.ts";
@@ -14,28 +14,25 @@ export interface EnqueueRequest {
   readonly root: Buffer;
   readonly listing: Listing;
   readonly signal?: AbortSignal | undefined;
-  readonly onProgress?: ((enqueued: number) => void) | undefined;
 }
 
-/** Enqueues a job for every file, then one for every folder. Returns how many. */
+/** Enqueues a job for every file, then one for every folder. Returns their ids. */
 export async function enqueueListing(
   queue: Pick<Queue, "enqueueMany">,
-  { scan, root, listing, signal, onProgress }: EnqueueRequest,
-): Promise<number> {
-  let enqueued = 0;
+  { scan, root, listing, signal }: EnqueueRequest,
+): Promise<JobId[]> {
+  const ids: JobId[] = [];
   let chunk: UnsentJob[] = [];
   const flush = async () => {
-    await enqueueForSure(queue, chunk, signal);
-    enqueued += chunk.length;
+    for (const id of await enqueueForSure(queue, chunk, signal)) ids.push(id);
     chunk = [];
-    onProgress?.(enqueued);
   };
   for (const job of jobsOf(scan, pathToText(root), listing)) {
     chunk.push(job);
     if (chunk.length === chunkSize) await flush();
   }
   if (chunk.length > 0) await flush();
-  return enqueued;
+  return ids;
 }
 
 function* jobsOf(scan: string, root: string, { folders }: Listing): Generator<UnsentJob> {
@@ -58,12 +55,11 @@ async function enqueueForSure(
   queue: Pick<Queue, "enqueueMany">,
   jobs: readonly UnsentJob[],
   signal: AbortSignal | undefined,
-): Promise<void> {
+): Promise<readonly JobId[]> {
   let items: readonly EnqueueItem[] = jobs;
   for (let attempt = 1; ; attempt += 1) {
     try {
-      await queue.enqueueMany(items, { signal });
-      return;
+      return await queue.enqueueMany(items, { signal });
     } catch (error) {
       if (!isVenturiError(error) || !error.isRetryable || attempt === maxAttempts) throw error;
       const { ids } = error;

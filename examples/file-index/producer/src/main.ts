@@ -27,8 +27,8 @@ try {
   for (const { folder, reason } of listing.unread) {
     console.warn(`cannot list ${pathToText(folder)}: ${reason}`);
   }
-  const jobs = await enqueueListing(queue, { scan, root, listing, signal });
-  console.log(JSON.stringify({ scan, files: listing.fileCount, jobs }));
+  const ids = await enqueueListing(queue, { scan, root, listing, signal });
+  console.log(JSON.stringify({ scan, files: listing.fileCount, jobs: ids.length }));
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
   process.exitCode = 1;
