@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createRequire } from "node:module";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
 
 export interface WorkerProcessOptions {
   readonly databaseUrl: string;
@@ -17,15 +18,17 @@ export interface WorkerProcess {
   readonly ended: Promise<number | NodeJS.Signals | null>;
 }
 
+const require = createRequire(import.meta.url);
+
 /** Starts a worker and waits until it is about to claim jobs. */
-export async function startWorkerProcess(options: WorkerProcessOptions): Promise<WorkerProcess> {
+async function startWorkerProcess(options: WorkerProcessOptions): Promise<WorkerProcess> {
   const { databaseUrl, concurrency = 32, workerTimeout = "30s" } = options;
   const child = spawn(
     process.execPath,
     [
       "--conditions=@venturi/source",
-      ...["--import", pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href],
-      fileURLToPath(new URL("./worker/src/main.ts", import.meta.url)),
+      ...["--import", pathToFileURL(require.resolve("tsx")).href],
+      join(dirname(require.resolve("@venturi-examples/file-index-worker")), "main.ts"),
       `--concurrency=${concurrency}`,
       `--worker-timeout=${workerTimeout}`,
     ],

@@ -22,7 +22,7 @@ export interface LanePolicy {
 
 /** The most that one shared statement carries; a group that is larger goes alone. */
 export const MAX_STATEMENT_JOBS = 1000;
-export const MAX_STATEMENT_CHARACTERS = 1_000_000;
+const MAX_STATEMENT_CHARACTERS = 1_000_000;
 
 /**
  * One statement in flight, the rest piling up behind it: batches form by themselves, without a timer.

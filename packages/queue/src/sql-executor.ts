@@ -24,7 +24,7 @@ export interface Runner {
   isInTransaction(): boolean;
 }
 
-export interface Statement {
+interface Statement {
   /** Under which it is prepared where the driver can do that. */
   readonly name: string;
   readonly text: string;

@@ -1,7 +1,7 @@
 import type pg from "pg";
 
 /** What became of a file; all but `failing` are final. */
-export type FileState = "indexed" | "failing" | "given-up" | "vanished";
+type FileState = "indexed" | "failing" | "given-up" | "vanished";
 
 export interface FileResult {
   readonly scan: string;

@@ -1,6 +1,5 @@
 // A process that only produces: it idles while its connection is ended, then enqueues when told to.
 import { createInterface } from "node:readline";
-// biome-ignore lint/style/noRestrictedImports: a process of the tests, which is an application.
 import pg from "pg";
 import { Queue } from "../queue.ts";
 import { Count } from "./tasks.ts";
