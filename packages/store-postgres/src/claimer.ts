@@ -47,35 +47,36 @@ export class Claimer {
 
   async claim(request: ClaimRequest): Promise<ClaimResult> {
     await this.#kinds.load(request.kinds.map(({ kind }) => kind));
-    let promoted = false;
-    if (this.#dueAt <= this.#now()) {
-      await this.#promoteDue(request);
-      promoted = true;
-    }
     const marked = !this.#ready.isFullWalkDue(this.#now());
-    let answer = await this.#claimOnce(request, marked, promoted);
-    if (!promoted && isDue(answer)) {
-      await this.#promoteDue(request);
-      promoted = true;
-      answer = await this.#claimOnce(request, marked, promoted);
-    }
-    const jobs = [...answer.jobs];
-    if (marked && jobs.length < request.limit) {
+    const dueBefore = this.#dueAt <= this.#now();
+    let answer = await this.#promoteAndClaim(request, marked, dueBefore);
+    if (marked && answer.jobs.length < request.limit) {
       this.#ready.forget();
-      const rest = remainder(request, jobs);
-      if (rest !== null) {
-        answer = await this.#claimOnce(rest, false, promoted);
-        jobs.push(...answer.jobs);
-      }
+      this.#due.forget();
+      const rest = remainder(request, answer.jobs);
+      if (rest !== null) answer = together(answer, await this.#promoteAndClaim(rest, false, false));
     }
-    const { waitMs } = answer;
-    this.#dueAt = waitMs === null ? Number.POSITIVE_INFINITY : this.#now() + waitMs;
-    const overdue = waitMs !== null && waitMs <= 0;
+    const { jobs, waitMs, due, held } = answer;
+    this.#dueAt = due ? this.#now() : this.#now() + (waitMs ?? Number.POSITIVE_INFINITY);
     return {
-      jobs,
-      waitMs: overdue ? null : waitMs,
-      blocked: jobs.length < request.limit && (answer.held || overdue),
+      jobs: jobs.map(({ job }) => job),
+      waitMs,
+      blocked: held && jobs.length < request.limit,
     };
+  }
+
+  /** Claims; what is due among the scheduled is promoted first, as is known beforehand or found out by the claim. */
+  async #promoteAndClaim(
+    request: ClaimRequest,
+    marked: boolean,
+    dueBefore: boolean,
+  ): Promise<Answer> {
+    if (!dueBefore) {
+      const answer = await this.#claimOnce(request, marked, false);
+      if (!answer.due) return answer;
+    }
+    await this.#promoteDue(request, marked);
+    return this.#claimOnce(request, marked, true);
   }
 
   async #claimOnce(request: ClaimRequest, marked: boolean, ignoreDue: boolean): Promise<Answer> {
@@ -107,33 +108,40 @@ export class Claimer {
 
   #read(rows: readonly Row[]): Answer {
     const [info] = rows;
-    if (info === undefined) return { jobs: [], waitMs: null, held: false };
+    if (info === undefined) return nothing;
     this.#database.sawIsolation(info["isolation"] as string);
-    const jobs: ClaimedJob[] = [];
+    const jobs: Placed[] = [];
     for (const row of rows) {
       if (row["job_id"] === null) continue;
       const kind = row["kind_id"] as number;
-      this.#ready.saw(kind, row["priority"] as number, row["seq"] as number);
-      jobs.push(toClaimedJob(row, this.#kinds.name(kind)));
+      const tier = row["priority"] as number;
+      const seq = row["seq"] as number;
+      this.#ready.saw(kind, tier, seq);
+      jobs.push({ tier, seq, job: toClaimedJob(row, this.#kinds.name(kind)) });
     }
-    return { jobs, waitMs: info["wait_ms"] as number | null, held: info["held"] === 1 };
+    return {
+      jobs,
+      waitMs: info["wait_ms"] as number | null,
+      due: info["due"] === 1,
+      held: info["held"] === 1,
+    };
   }
 
   /** Promotes as many of each kind and tier as this claim could take, so that the claim sees what it would take. */
-  async #promoteDue(request: ClaimRequest): Promise<void> {
+  async #promoteDue(request: ClaimRequest, marked: boolean): Promise<void> {
+    // Those that are excluded come on top: they may stand before the others.
+    const excluded = request.exclude?.length ?? 0;
     const ids = request.kinds.map(({ kind }) => this.#kinds.id(kind));
-    const startedAt = this.#now();
-    const marked = !this.#due.isFullWalkDue(startedAt);
+    const now = this.#now();
     const rows = await this.#database.run(
       this.#promote,
       [
         ids,
-        request.kinds.map(({ limit }) => Math.min(limit, request.limit)),
-        ...tiers(ids.map((id) => (marked ? this.#due.of(id, startedAt) : fromStart))),
+        request.kinds.map(({ limit }) => Math.min(limit, request.limit) + excluded),
+        ...tiers(ids.map((id) => (marked ? this.#due.of(id, now) : fromStart))),
       ],
       "promote scheduled jobs",
     );
-    if (!marked) this.#due.walked(startedAt, this.#now());
     // Whole milliseconds: the mark must not lie behind a row of the same instant.
     for (const row of rows) {
       this.#due.saw(
@@ -145,15 +153,30 @@ export class Claimer {
   }
 }
 
+/** A claimed job and its place in the order. */
+interface Placed {
+  readonly tier: number;
+  readonly seq: number;
+  readonly job: ClaimedJob;
+}
+
 interface Answer {
-  readonly jobs: readonly ClaimedJob[];
+  readonly jobs: readonly Placed[];
+  /** Milliseconds until the next scheduled job is due; null: none. */
   readonly waitMs: number | null;
-  /** Something claimable was there, but another transaction holds its row. */
+  /** A scheduled job is due and has not been promoted. */
+  readonly due: boolean;
+  /** Something due could not be had, though there was room for it: another transaction holds its row. */
   readonly held: boolean;
 }
 
-function isDue({ waitMs }: Answer): boolean {
-  return waitMs !== null && waitMs <= 0;
+const nothing: Answer = { jobs: [], waitMs: null, due: false, held: false };
+
+/** What a claim and one for the rest of its request brought, in one order. */
+function together(first: Answer, rest: Answer): Answer {
+  const jobs = [...first.jobs, ...rest.jobs].sort((a, b) => a.tier - b.tier || a.seq - b.seq);
+  const waits = [first.waitMs, rest.waitMs].filter((waitMs) => waitMs !== null);
+  return { ...rest, jobs, waitMs: waits.length === 0 ? null : Math.min(...waits) };
 }
 
 /** One array per tier, as the statements take them. */
@@ -162,10 +185,10 @@ function tiers(marks: readonly Mark[]): [number[], number[], number[]] {
 }
 
 /** What is left to ask for after a first answer; the rotation goes on behind the turns that it spent. */
-function remainder(request: ClaimRequest, jobs: readonly ClaimedJob[]): ClaimRequest | null {
+function remainder(request: ClaimRequest, jobs: readonly Placed[]): ClaimRequest | null {
   if (jobs.length === 0) return request;
   const taken = new Map<string, number>();
-  for (const { kind } of jobs) taken.set(kind, (taken.get(kind) ?? 0) + 1);
+  for (const { job } of jobs) taken.set(job.kind, (taken.get(job.kind) ?? 0) + 1);
   const kinds: ClaimKind[] = [];
   for (const kind of request.kinds) {
     const limit = kind.limit - (taken.get(kind.kind) ?? 0);

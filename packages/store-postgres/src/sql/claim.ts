@@ -7,7 +7,8 @@ import { epochMs, msUntil, type Statement, statement } from "./statement.ts";
  * 1. an unlocked probe of what waits per kind and tier, bounded by the limit;
  * 2. quotas per kind and tier, cut by each kind's room and by the turns of the priority rotation (`turns_v1`);
  * 3. a locked walk per kind and tier, `LIMIT quota FOR UPDATE SKIP LOCKED`: what another claimer holds is walked
- *    past, where locking the probed rows themselves would leave overlapping claimers with nothing.
+ *    past, where locking the probed rows themselves would leave overlapping claimers with nothing. What a kind and
+ *    tier cannot fill goes to the others.
  *
  * Where all that waits is one kind of one tier, the quota is the limit and the probe falls away.
  *
@@ -15,7 +16,8 @@ import { epochMs, msUntil, type Statement, statement } from "./statement.ts";
  * its kind and tier. The update touches no indexed column, so that it stays heap-only.
  *
  * Claims nothing when a scheduled job of these kinds is due (`due`): it has to be promoted first, since what one
- * statement promotes it cannot also claim. `ignore_due` claims all the same.
+ * statement promotes it cannot also claim. `ignore_due` claims all the same. `held` says that something due could
+ * not be had, though there was room for it.
  *
  * Parameters: 1 worker · 2 limit · 3 kind ids · 4 room per kind · 5 lease ms per kind · 6 backstop per kind ·
  * 7 rotation counter · 8 ratio or null · 9–11 ready marks per kind for tier 0–2 (seq) · 12–14 due marks (epoch ms) ·
@@ -38,14 +40,16 @@ export function claim(n: Names): Statement {
   select k.kind_id, k.room, p.* from kind k cross join lateral (values
     (0::int2, k.mark0, k.due0), (1::int2, k.mark1, k.due1), (2::int2, k.mark2, k.due2)) p(tier, mark, due_mark)
 ), soon as materialized (
-  select min(s.visible_at) as at from pair p cross join lateral (
+  select p.kind_id, p.room, s.visible_at as at from pair p cross join lateral (
     select q.visible_at from ${n.of("queue")} q
     where q.scheduled and q.kind_id = p.kind_id and q.priority = p.tier and q.visible_at > to_timestamp(p.due_mark / 1000)
     order by q.visible_at limit 1) s
+), due as materialized (
+  select s.kind_id, s.room from soon s where s.at <= ${n.of("clock")}()
 ), present as materialized (
   select p.kind_id, p.room, p.tier, s.seq as first from pair p cross join lateral (
     select q.seq from ${n.of("queue")} q where ${claimable("p", "q.seq > p.mark")} order by q.seq limit 1) s
-  where $16::int4 = 1 or coalesce((select at from soon) > ${n.of("clock")}(), true)
+  where $16::int4 = 1 or not exists (select 1 from due)
 ), shape as materialized (
   -- One tier and no caps: whatever the turns, the first in order are taken.
   select count(distinct p.tier) = 1 and min(p.room) >= $2::int4 as same_turn from present p
@@ -64,29 +68,51 @@ export function claim(n: Names): Statement {
         from probe w where not (select same_turn from shape) having count(*) > 0) w
   cross join lateral ${n.of("turns_v1")}($2::int4, $7::int8, $8::int4, w.kinds, w.tiers, $3::int4[], $4::int4[]) t
 ), picked as materialized (
-  select s.job_id, p.kind_id, p.tier from quota z join present p on p.kind_id = z.kind_id and p.tier = z.tier
+  select s.job_id, p.kind_id, p.tier, s.seq from quota z join present p on p.kind_id = z.kind_id and p.tier = z.tier
   cross join lateral (
-    select q.job_id from ${n.of("queue")} q where ${ready("p")} order by q.seq limit z.n for update skip locked) s
+    select q.job_id, q.seq from ${n.of("queue")} q where ${ready("p")} order by q.seq limit z.n for update skip locked) s
+), spare as materialized (
+  -- What had no quota, or filled it, while another kind or tier could not fill its own. A walk does not pass over
+  -- what its own transaction has locked: it goes on behind the last row taken.
+  select p.kind_id, p.tier, greatest(t.last, p.first - 1) as last,
+    p.room - (select count(*) from picked x where x.kind_id = p.kind_id) as room
+  from present p left join quota z on z.kind_id = p.kind_id and z.tier = p.tier cross join lateral (
+    select count(*) as n, max(x.seq) as last from picked x where x.kind_id = p.kind_id and x.tier = p.tier) t
+  where (select count(*) from picked) < $2::int4 and t.n >= coalesce(z.n, 0)
+), spilled as materialized (
+  select s.job_id, p.kind_id, p.tier, s.seq, p.room from (select * from spare order by tier) p cross join lateral (
+    select q.job_id, q.seq from ${n.of("queue")} q where ${claimable("p", "q.seq > p.last")} order by q.seq
+    limit least(p.room, $2::int4) for update skip locked) s
+  limit $2::int4 - (select count(*) from picked)
+), taken as materialized (
+  select p.job_id, p.kind_id, p.tier from picked p
+  union all
+  select s.job_id, s.kind_id, s.tier from (
+    select s.*, row_number() over (partition by s.kind_id order by s.tier, s.seq) as place from spilled s) s
+  where s.place <= s.room
 ), claimed as (
   update ${n.of("queue")} q set claimed_by = $1::int4, claimed_at = ${n.of("clock")}(), run_count = q.run_count + 1, backstop = k.backstop,
     lease_expires_at = ${n.of("clock")}() + make_interval(secs => coalesce(q.lease_ms, k.lease_ms) / 1000)
   -- As an array, of which the planner expects few: of a join it would expect a tenth of the backlog, and walk it all.
-  from unnest(array(select p.job_id from picked p)) u(job_id) cross join kind k
+  from unnest(array(select t.job_id from taken t)) u(job_id) cross join kind k
   where q.job_id = u.job_id and k.kind_id = q.kind_id
   returning q.job_id, q.seq, q.kind_id, q.priority, q.run_count, q.failure_count, q.carry, q.visible_at, q.lease_expires_at,
     coalesce(q.lease_ms, k.lease_ms) as lease_ms
 ), held as materialized (
   select 1 from present p cross join lateral (
     select 1 from ${n.of("queue")} q where ${ready("p")} order by q.seq limit 1
-    offset (select count(*) from picked x where x.kind_id = p.kind_id and x.tier = p.tier)) s
-  where (select count(*) from picked) < $2::int4
-    and (select count(*) from picked x where x.kind_id = p.kind_id) < p.room
+    offset (select count(*) from taken x where x.kind_id = p.kind_id and x.tier = p.tier)) s
+  where (select count(*) from taken) < $2::int4
+    and (select count(*) from taken x where x.kind_id = p.kind_id) < p.room
+  union all
+  select 1 from due d where (select count(*) from taken x where x.kind_id = d.kind_id) < d.room
   limit 1
 )
 select info.*, c.job_id::text, c.kind_id, c.priority::int4 as priority, c.seq::float8 as seq, c.run_count, c.failure_count,
   c.carry::text as carry, c.lease_ms, ${epochMs("c.lease_expires_at")} as lease_expires_ms, -${msUntil(n, "c.visible_at")} as latency_ms,
   b.payload::text as payload, b.headers::text as headers
-from (select ${msUntil(n, "(select at from soon)")} as wait_ms, (exists (select 1 from held))::int4 as held,
+from (select ${msUntil(n, `(select min(s.at) from soon s where s.at > ${n.of("clock")}())`)} as wait_ms,
+  (exists (select 1 from due))::int4 as due, (exists (select 1 from held))::int4 as held,
   current_setting('transaction_isolation') as isolation) info
 left join (claimed c cross join lateral (
   select j.payload, j.headers from ${n.of("jobs")} j where j.id = c.job_id limit 1) b) on true

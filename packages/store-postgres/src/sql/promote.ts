@@ -18,20 +18,17 @@ export function promote(n: Names): Statement {
     `with kind as materialized (
   select u.* from unnest($1::int4[], $2::int4[], $3::float8[], $4::float8[], $5::float8[]) u(kind_id, room, due0, due1, due2)
   join ${n.of("kinds")} k on k.id = u.kind_id and k.paused_at is null
-), due as materialized (
-  select s.job_id from kind k
+), picked as materialized (
+  select s.job_id, p.tier, s.visible_at from kind k
   cross join lateral (values (0::int2, k.due0), (1::int2, k.due1), (2::int2, k.due2)) p(tier, due_mark)
   cross join lateral (
     select q.job_id, q.visible_at from ${n.of("queue")} q
     where q.scheduled and q.kind_id = k.kind_id and q.priority = p.tier
       and q.visible_at > to_timestamp(p.due_mark / 1000) and q.visible_at <= ${n.of("clock")}()
-    order by q.visible_at limit k.room) s
-  order by p.tier, s.visible_at
-), picked as materialized (
-  select s.job_id from due d cross join lateral (
-    select q.job_id from ${n.of("queue")} q where q.job_id = d.job_id and q.scheduled for update skip locked) s
+    order by q.visible_at limit k.room for update skip locked) s
 ), placed as materialized (
-  select p.job_id, nextval(pg_get_serial_sequence(${n.literal(n.of("queue"))}, 'seq')) as seq from picked p
+  select p.job_id, nextval(pg_get_serial_sequence(${n.literal(n.of("queue"))}, 'seq')) as seq
+  from (select x.job_id from picked x order by x.tier, x.visible_at) p
 ), promoted as (
   update ${n.of("queue")} q set scheduled = false, seq = p.seq from placed p where q.job_id = p.job_id
   returning q.kind_id, q.priority, q.visible_at

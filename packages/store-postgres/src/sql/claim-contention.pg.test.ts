@@ -1,0 +1,71 @@
+import type { ClaimRequest } from "@venturi/core";
+import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
+import pg from "pg";
+import { beforeEach, expect, it } from "vitest";
+import { PostgresStore } from "../postgres-store.ts";
+import { addBacklog } from "../testing/backlog.ts";
+import { claimRequest, startWorker } from "../testing/store-fixture.ts";
+import { updatesOf } from "../testing/update-counts.ts";
+
+const { pool, url } = await testDatabase();
+const total = 100_000;
+const limit = 16;
+
+beforeEach(async () => {
+  for (const table of ["queue", "jobs", "workers"]) await pool.query(`truncate venturi_${table}`);
+});
+
+it.each([
+  ["one kind", ["a"]],
+  ["five kinds", ["a", "b", "c", "d", "e"]],
+])(
+  "four claimers over 100,000 jobs of %s: no claim is empty, every job is claimed once, in place",
+  async (_, kinds) => {
+    for (const kind of kinds) await addBacklog(pool, { kind, count: total / kinds.length });
+    const before = await updatesOf(pool, "venturi_queue");
+
+    const { claimed, early } = await race(kinds);
+
+    expect(early).toBe(0);
+    expect(claimed).toHaveLength(total);
+    expect(new Set(claimed).size).toBe(total);
+    const { rows } = await pool.query(
+      "select count(*)::int4 as n from venturi_queue where claimed_by is not null and run_count = 1",
+    );
+    expect(rows).toEqual([{ n: total }]);
+    await expectInvariants(pool);
+    // What a claim changes stands in no index: the new row version stays on its page.
+    const after = await updatesOf(pool, "venturi_queue", before.all + total);
+    expect((after.hot - before.hot) / (after.all - before.all)).toBeGreaterThanOrEqual(0.95);
+  },
+  120_000,
+);
+
+/** Four claimers at once, until none of them finds anything. */
+async function race(kinds: readonly string[]) {
+  const claimers = new pg.Pool({ connectionString: url, max: 4 });
+  const store = new PostgresStore({ pool: claimers });
+  const claimed: string[] = [];
+  let early = 0;
+  try {
+    const requests: ClaimRequest[] = [];
+    for (let n = 0; n < 4; n += 1)
+      requests.push(claimRequest(await startWorker(store), kinds, { limit }));
+    await Promise.all(
+      requests.map(async (request) => {
+        for (;;) {
+          const { jobs } = await store.claim(request);
+          if (jobs.length === 0) {
+            // What the three others are just being told of has been claimed too.
+            if (claimed.length < total - 3 * limit) early += 1;
+            return;
+          }
+          for (const { id } of jobs) claimed.push(id);
+        }
+      }),
+    );
+  } finally {
+    await claimers.end();
+  }
+  return { claimed, early };
+}

@@ -1,0 +1,141 @@
+import { type ClaimKind, type ClaimRequest, type JobId, takeTurns } from "@venturi/core";
+import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
+import fc from "fast-check";
+import { beforeAll, expect, it } from "vitest";
+import { PostgresStore } from "../postgres-store.ts";
+import { kindId, removeJobs } from "../testing/backlog.ts";
+import { claimKind, claimRequest, startWorker } from "../testing/store-fixture.ts";
+
+const { pool } = await testDatabase();
+const store = new PostgresStore({ pool });
+const kinds = ["a", "b", "c", "d"];
+const ids = new Map<string, number>();
+
+beforeAll(async () => {
+  for (const kind of kinds) ids.set(kind, await kindId(pool, kind));
+});
+
+interface Row {
+  readonly kind: string;
+  readonly tier: number;
+  readonly state: "ready" | "claimed" | "due" | "later";
+  /** Milliseconds since it was due, or until it is. */
+  readonly ms: number;
+}
+
+const anyRow: fc.Arbitrary<Row> = fc.record({
+  kind: fc.constantFrom(...kinds),
+  tier: fc.nat(2),
+  state: fc.constantFrom("ready", "ready", "claimed", "due", "later"),
+  ms: fc.nat(50_000),
+});
+const anyClaimKinds: fc.Arbitrary<ClaimKind[]> = fc
+  .shuffledSubarray(kinds, { minLength: 1 })
+  .chain((some) =>
+    fc.tuple(...some.map((kind) => fc.nat(7).map((n) => claimKind(kind, { limit: n + 1 })))),
+  );
+const anyScenario = fc.record({
+  rows: fc.uniqueArray(anyRow, { maxLength: 30, selector: ({ ms }) => ms }),
+  claims: anyClaimKinds,
+  limit: fc.integer({ min: 1, max: 16 }),
+  ratio: fc.option(fc.integer({ min: 2, max: 5 })),
+  counter: fc.nat(100),
+  paused: fc.subarray(kinds, { maxLength: 2 }),
+  excluded: fc.nat(3),
+});
+
+it("claims take from any table what takeTurns takes, one after the other until nothing is left", async () => {
+  await fc.assert(
+    fc.asyncProperty(anyScenario, async (scenario) => {
+      await removeJobs(pool);
+      await pool.query(
+        "update venturi_kinds set paused_at = case when name = any ($1) then now() end",
+        [scenario.paused],
+      );
+      await insert(scenario.rows);
+      const worker = await startWorker(store);
+      let { counter } = scenario;
+      for (;;) {
+        const stands = await table(scenario.claims, scenario.paused);
+        const exclude = stands.waiting.slice(0, scenario.excluded).map(({ id }) => id);
+        const waiting = stands.waiting.filter(({ id }) => !exclude.includes(id));
+        const turn = { counter, ratio: scenario.ratio };
+        const changes = { limit: scenario.limit, turn, exclude };
+        const request = claimRequest(worker, scenario.claims, changes);
+        const expected = take(request, waiting);
+
+        const { jobs, waitMs, blocked } = await store.claim(request);
+        expect(jobs.map(({ id }) => id)).toEqual(expected);
+        expect(blocked).toBe(false);
+        if (jobs.length < scenario.limit) {
+          expect(waitMs === null).toBe(stands.soonestMs === null);
+          expect(Math.abs((waitMs ?? 0) - (stands.soonestMs ?? 0))).toBeLessThan(10_000);
+        }
+        if (jobs.length === 0) return;
+        counter += jobs.length;
+      }
+    }),
+    { numRuns: 500 },
+  );
+  await pool.query(
+    "update venturi_queue set run_count = 0, claimed_by = null, claimed_at = null, lease_expires_at = null",
+  );
+  await expectInvariants(pool);
+});
+
+interface Waiting {
+  readonly id: JobId;
+  readonly kind: string;
+  readonly tier: number;
+}
+
+/** The model's answer: the jobs by the turns, as one claim returns them. */
+function take(request: ClaimRequest, waiting: readonly Waiting[]): JobId[] {
+  const taken = takeTurns(request, waiting).map((index) => waiting[index] as Waiting);
+  const places = new Map(waiting.map((job, index) => [job, index]));
+  return taken
+    .sort((a, b) => a.tier - b.tier || (places.get(a) ?? 0) - (places.get(b) ?? 0))
+    .map(({ id }) => id);
+}
+
+/** What is claimable now, in order of arrival: what has arrived, then what is due and has not been found so yet. */
+async function table(claims: readonly ClaimKind[], paused: readonly string[]) {
+  const open = claims.map(({ kind }) => kind).filter((kind) => !paused.includes(kind));
+  const { rows } = await pool.query<Waiting & { due: boolean; wait_ms: number }>(
+    `select venturi_ulid(job_id) as id, name as kind, priority as tier, visible_at <= venturi_clock() as due,
+      (extract(epoch from visible_at - venturi_clock()) * 1000)::float8 as wait_ms
+    from venturi_queue q join venturi_kinds k on k.id = q.kind_id
+    where claimed_by is null and name = any ($1)
+    order by scheduled, case when scheduled then extract(epoch from visible_at) else seq end`,
+    [open],
+  );
+  const later = rows.filter(({ due }) => !due).map(({ wait_ms }) => wait_ms);
+  return {
+    waiting: rows.filter(({ due }) => due),
+    soonestMs: later.length === 0 ? null : Math.min(...later),
+  };
+}
+
+async function insert(rows: readonly Row[]): Promise<void> {
+  await pool.query(
+    `with row as materialized (
+      select gen_random_uuid() as id, u.*, venturi_clock() + make_interval(secs =>
+        case state when 'later' then 60 + ms / 1000.0 when 'due' then - 1 - ms / 1000.0 else 0 end) as due_at
+      from unnest($1::int4[], $2::int2[], $3::text[], $4::float8[]) with ordinality u(kind_id, tier, state, ms, ord)
+    ), body as (
+      insert into venturi_jobs (id, created_at, kind_id, priority, payload)
+      select id, venturi_clock(), kind_id, tier, '{}' from row
+    )
+    insert into venturi_queue
+      (job_id, kind_id, priority, visible_at, scheduled, claimed_by, claimed_at, lease_expires_at, run_count)
+    select id, kind_id, tier, due_at, state in ('due', 'later'), c.by, c.since, c.since + interval '1 h', (c.by is not null)::int4
+    from row cross join lateral (select case when state = 'claimed' then 999999 end as by,
+      case when state = 'claimed' then venturi_clock() end as since) c order by ord`,
+    [
+      rows.map(({ kind }) => ids.get(kind)),
+      rows.map(({ tier }) => tier),
+      rows.map(({ state }) => state),
+      rows.map(({ ms }) => ms),
+    ],
+  );
+}
