@@ -179,6 +179,8 @@ CREATE OR REPLACE FUNCTION public.venturi_enqueue_v1(jobs jsonb)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET jit TO 'off'
 AS $function$
 #variable_conflict use_column
 declare
@@ -289,7 +291,8 @@ begin
   for v_known in
     select u.ord, u.id as incoming, e.job_id, b.kind_id = u.kind_id and b.dedup_key is not distinct from u.key as same
     from unnest(v_ids, v_kind_ids, v_keys) with ordinality u(id, kind_id, key, ord)
-    join "public"."venturi_journal" e on e.incoming_id = u.id join "public"."venturi_jobs" b on b.id = e.job_id
+    cross join lateral (select e.job_id from "public"."venturi_journal" e where e.incoming_id = u.id limit 1) e
+    cross join lateral (select b.kind_id, b.dedup_key from "public"."venturi_jobs" b where b.id = e.job_id limit 1) b
   loop
     if not v_known.same then raise exception 'job id % belongs to a job of another kind or key', v_known.incoming
         using errcode = 'VT001', detail = v_known.incoming::text, hint = 'Repeat an id only with the job it was first given to.'; end if;
@@ -299,7 +302,8 @@ begin
   -- Ids that exist already: a repeat whose first reply was lost, or a conflict.
   for v_known in
     select u.ord, u.id as incoming, b.kind_id = u.kind_id and b.dedup_key is not distinct from u.key as same
-    from unnest(v_ids, v_kind_ids, v_keys) with ordinality u(id, kind_id, key, ord) join "public"."venturi_jobs" b on b.id = u.id
+    from unnest(v_ids, v_kind_ids, v_keys) with ordinality u(id, kind_id, key, ord)
+    cross join lateral (select b.kind_id, b.dedup_key from "public"."venturi_jobs" b where b.id = u.id limit 1) b
   loop
     if not v_known.same then raise exception 'job id % belongs to a job of another kind or key', v_known.incoming
         using errcode = 'VT001', detail = v_known.incoming::text, hint = 'Repeat an id only with the job it was first given to.'; end if;

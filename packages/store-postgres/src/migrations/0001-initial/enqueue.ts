@@ -16,6 +16,10 @@ import { buckets } from "./tables.ts";
  * plpgsql, not SQL: lock and read have to be separate statements, since one statement would read the snapshot from
  * before the lock. Jobs without a candidate are inserted as a set; only those that meet a pending job of their key,
  * or each other, are decided one by one.
+ *
+ * Its plans are kept with the session, and one made while a table is small would walk all of it long after it has
+ * filled: hence no sequential scans, ids looked up one at a time, and no compiling of what looks dear without them.
+ * Indexes: `jobs_pkey (id)`, `journal_incoming_idx (incoming_id)`, `queue_dedup_idx (kind_id, dedup_key, seq)`.
  */
 export function enqueue(n: Names): string[] {
   return [
@@ -38,7 +42,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $f
 $fn$`,
 
     `create function ${n.of("enqueue_v1")}(jobs jsonb) returns table (ord integer, id text, outcome text)
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $fn$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $fn$
 #variable_conflict use_column
 declare
   v_clock timestamptz := ${n.of("clock")}();
@@ -146,7 +150,8 @@ begin
   for v_known in
     select u.ord, u.id as incoming, e.job_id, b.kind_id = u.kind_id and b.dedup_key is not distinct from u.key as same
     from unnest(v_ids, v_kind_ids, v_keys) with ordinality u(id, kind_id, key, ord)
-    join ${n.of("journal")} e on e.incoming_id = u.id join ${n.of("jobs")} b on b.id = e.job_id
+    cross join lateral (select e.job_id from ${n.of("journal")} e where e.incoming_id = u.id limit 1) e
+    cross join lateral (select b.kind_id, b.dedup_key from ${n.of("jobs")} b where b.id = e.job_id limit 1) b
   loop
     if not v_known.same then ${conflict("v_known.incoming")} end if;
     v_states[v_known.ord] := 'r'; v_outcomes[v_known.ord] := 'repeated'; v_results[v_known.ord] := v_known.job_id;
@@ -155,7 +160,8 @@ begin
   -- Ids that exist already: a repeat whose first reply was lost, or a conflict.
   for v_known in
     select u.ord, u.id as incoming, b.kind_id = u.kind_id and b.dedup_key is not distinct from u.key as same
-    from unnest(v_ids, v_kind_ids, v_keys) with ordinality u(id, kind_id, key, ord) join ${n.of("jobs")} b on b.id = u.id
+    from unnest(v_ids, v_kind_ids, v_keys) with ordinality u(id, kind_id, key, ord)
+    cross join lateral (select b.kind_id, b.dedup_key from ${n.of("jobs")} b where b.id = u.id limit 1) b
   loop
     if not v_known.same then ${conflict("v_known.incoming")} end if;
     v_states[v_known.ord] := 'r'; v_outcomes[v_known.ord] := 'repeated';
