@@ -75,6 +75,11 @@ export class ClaimLoop {
     this.#trouble = new Trouble({ clock, logger, doing: "claim jobs", mostMs: pollMaxMs });
   }
 
+  /** Whether the store may hold claims that this worker knows nothing of. */
+  get hasLostAnswer(): boolean {
+    return this.#answerLost;
+  }
+
   start(): void {
     this.#started = true;
     this.wake();

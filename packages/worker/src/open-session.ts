@@ -1,7 +1,26 @@
 import type { Logger, WorkerId, WorkerRegistration, WorkerStore } from "@venturi/core";
 import { type Clock, settledWithin } from "./clock.ts";
+import type { HandlerRegistry } from "./handler-registry.ts";
+import type { ResolvedWorkerOptions } from "./options.ts";
 import type { Shutdown } from "./shutdown.ts";
 import { isRetryable, Trouble } from "./trouble.ts";
+
+/** A store is given no longer time than this, in milliseconds: 365 days. */
+const mostMs = 365 * 86_400_000;
+
+/** What a worker publishes about itself. */
+export function describeWorker(
+  options: ResolvedWorkerOptions<unknown>,
+  registry: HandlerRegistry,
+): WorkerRegistration {
+  return {
+    name: options.name,
+    kinds: registry.kinds,
+    pollMaxMs: Math.min(options.pollMaxMs, mostMs),
+    workerTimeoutMs: Math.min(options.workerTimeoutMs, mostMs),
+    shortestLeaseMs: registry.shortestLeaseMs,
+  };
+}
 
 export interface OpenSessionOptions {
   readonly store: Pick<WorkerStore, "startWorker" | "stopWorker">;

@@ -1,4 +1,10 @@
-import { type ClaimedJob, encodeJson, type VenturiError } from "@venturi/core";
+import {
+  type ClaimedJob,
+  encodeJson,
+  type StaleClaim,
+  type VenturiError,
+  type WorkerId,
+} from "@venturi/core";
 import type { Registration } from "./handler-registry.ts";
 import type { RunContext } from "./job-context.ts";
 import type { Leased } from "./lease-keeper.ts";
@@ -58,6 +64,13 @@ export class Run implements Leased {
 
   attach(value: unknown): void {
     this.#attachment = value;
+  }
+
+  /** This claim as recovery sees it once its lease has passed. */
+  toStaleClaim(holder: WorkerId): StaleClaim {
+    const { id: jobId, kind, payload, runCount, failureCount } = this.job;
+    const { backstop } = this.registration;
+    return { jobId, kind, payload, runCount, failureCount, backstop, holder, overdue: true };
   }
 
   encodeCarry(): string | null {

@@ -3,22 +3,22 @@ import {
   type Notifier,
   readDatabaseFault,
   type SettlementOutcome,
-  type StaleClaim,
   type Subscription,
   type WorkerId,
   type WorkerRegistration,
   type WorkerStore,
 } from "@venturi/core";
 import { ClaimLoop } from "./claim-loop.ts";
-import { type Clock, settledWithin } from "./clock.ts";
+import type { Clock } from "./clock.ts";
 import { Dispatcher } from "./dispatcher.ts";
-import { HandBack } from "./hand-back.ts";
+import { endSession } from "./end-session.ts";
+import { HandBack, type UnstartedClaim } from "./hand-back.ts";
 import type { HandlerRegistry } from "./handler-registry.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { HeldClaims } from "./held-claims.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
 import { undoLostClaims } from "./lost-claims.ts";
-import { openSession } from "./open-session.ts";
+import { describeWorker, openSession } from "./open-session.ts";
 import type { ResolvedWorkerOptions } from "./options.ts";
 import { Policy } from "./policy.ts";
 import { RecoveryService } from "./recovery.ts";
@@ -49,33 +49,17 @@ interface SessionSetup extends SessionRequest {
   readonly worker: WorkerId;
 }
 
-/** A store takes no longer time than this, in milliseconds: 365 days. */
-const mostMs = 365 * 86_400_000;
-
 /**
  * Opens a worker session, works until the shutdown is requested and ends it; returns the jobs it could not let go of.
  * Rejects when the session cannot be opened for a reason that will not pass; with `once`, for any reason.
  */
 export async function workSession(request: SessionRequest): Promise<JobId[]> {
   const { store, clock, options, registry, shutdown, once } = request;
-  const registration: WorkerRegistration = {
-    name: options.name,
-    kinds: registry.kinds,
-    pollMaxMs: Math.min(options.pollMaxMs, mostMs),
-    workerTimeoutMs: Math.min(options.workerTimeoutMs, mostMs),
-    shortestLeaseMs: registry.shortestLeaseMs,
-  };
   const { logger } = options;
-  const worker = await openSession({
-    store,
-    clock,
-    logger,
-    registration,
-    shutdown,
-    isPatient: !once,
-  });
-  if (worker === null) return [];
-  return new Session({ ...request, registration, worker }).work();
+  const registration = describeWorker(options, registry);
+  const opening = { store, clock, logger, registration, shutdown, isPatient: !once };
+  const worker = await openSession(opening);
+  return worker === null ? [] : new Session({ ...request, registration, worker }).work();
 }
 
 /** Results that may wait to be settled beside twice the concurrency before no more is claimed. */
@@ -92,7 +76,6 @@ class Session {
   readonly #leases: LeaseKeeper<Run>;
   readonly #heartbeat: Heartbeat;
   readonly #recovery: RecoveryService;
-  #subscription: Subscription | null = null;
   /** Jobs that this session has re-pended and must not claim again. */
   readonly #seen = new Set<JobId>();
 
@@ -123,7 +106,7 @@ class Session {
       },
       onSettled: (run, outcome) => this.#settled(run, outcome),
       onLost: (run) => this.#forget(run),
-      onDropped: (run) => this.#recovery.recoverOwn(staleClaim(run, worker)),
+      onDropped: (run) => this.#recovery.recoverOwn(run.toStaleClaim(worker)),
       onProgress: () => this.#progressed(),
     });
     this.#handBack = new HandBack({
@@ -144,7 +127,7 @@ class Session {
       onOverdue: (run) => {
         slots.lose(run.job.id);
         if (once) this.#seen.add(run.job.id);
-        this.#recovery.recoverOwn(staleClaim(run, worker));
+        this.#recovery.recoverOwn(run.toStaleClaim(worker));
       },
     });
     this.#dispatcher = new Dispatcher({
@@ -199,22 +182,43 @@ class Session {
 
   /** Works until the shutdown is requested, then ends what runs; returns the jobs it could not let go of. */
   async work(): Promise<JobId[]> {
-    const { store, options, shutdown, once } = this.#setup;
-    if (once) {
-      // What is stale is found before the first claim, since there may be no second.
-      await this.#heartbeat.start();
-      await this.#recovery.start();
-    } else {
-      void this.#heartbeat.start();
-      void this.#recovery.start();
-      if (store.capabilities.notifications && store.listen) {
-        const onWake = (): void => this.#claimLoop.wake();
-        this.#subscription = store.listen({ onWake, logger: options.logger });
-      }
-    }
+    const { store, options, clock, worker, shutdown, once } = this.#setup;
+    const prepared = this.#heartbeat.start().then(() => this.#recovery.start());
+    // With `once`, what is stale is found before the first claim, since there may be no second.
+    if (once) await Promise.race([prepared, shutdown.requested]);
+    const subscription = once ? null : this.#listen();
     if (!shutdown.isRequested) this.#claimLoop.start();
     await shutdown.requested;
-    return this.#end();
+    return endSession({
+      store,
+      worker,
+      clock,
+      logger: options.logger,
+      shutdown,
+      held: this.#held,
+      claimLoop: this.#claimLoop,
+      dispatcher: this.#dispatcher,
+      settler: this.#settler,
+      handBack: this.#handBack,
+      leases: this.#leases,
+      heartbeat: this.#heartbeat,
+      recovery: this.#recovery,
+      subscription,
+    });
+  }
+
+  #listen(): Subscription | null {
+    const { store, options } = this.#setup;
+    const { logger } = options;
+    if (!store.capabilities.notifications || !store.listen) return null;
+    try {
+      return store.listen({ onWake: () => this.#claimLoop.wake(), logger });
+    } catch (error) {
+      logger.error("cannot listen for notifications; polling instead", {
+        error: readDatabaseFault(error).message,
+      });
+      return null;
+    }
   }
 
   #settled(run: Run, outcome: SettlementOutcome): void {
@@ -228,7 +232,7 @@ class Session {
     this.#held.remove(job.id, job.runCount);
   }
 
-  #undo(claim: Parameters<HandBack["handBack"]>[0]): void {
+  #undo(claim: UnstartedClaim): void {
     this.#held.add(claim.jobId, claim.runCount);
     this.#setup.slots.undo(claim.jobId);
     this.#handBack.handBack(claim);
@@ -243,60 +247,4 @@ class Session {
   #isAtRest(): boolean {
     return this.#dispatcher.running === 0 && this.#settler.size === 0 && this.#handBack.size === 0;
   }
-
-  /** Drains, then releases; never takes longer than the shutdown has left. */
-  async #end(): Promise<JobId[]> {
-    const { store, clock, options, shutdown, worker } = this.#setup;
-    const claimed = this.#claimLoop.stop();
-    this.#dispatcher.stop(shutdown.reason);
-    const closed = this.#subscription?.close();
-    const recovered = this.#recovery.stop();
-    const written = async (): Promise<void> => {
-      await claimed;
-      await this.#settler.empty();
-      await this.#handBack.empty();
-    };
-    const drained = this.#dispatcher.idle().then(written);
-    if (!(await settledWithin(clock, shutdown.drainLeftMs(), drained))) {
-      this.#dispatcher.release();
-      await settledWithin(clock, shutdown.releaseLeftMs(), written());
-    }
-    this.#leases.stop();
-    this.#settler.abandon();
-    this.#handBack.abandon();
-    const unreleased = this.#held.jobIds();
-    if (unreleased.length > 0) {
-      options.logger.warn("stopped without releasing all jobs; other workers will recover them", {
-        jobs: unreleased.length,
-        jobIds: unreleased.slice(0, 10),
-      });
-    }
-    const farewell = async (): Promise<void> => {
-      await Promise.all([this.#heartbeat.stop(), recovered, closed]);
-      // A session that ends while it still holds claims must go silent instead, so that others recover them.
-      if (unreleased.length === 0) await store.stopWorker({ worker });
-    };
-    await this.#settledOrReported(farewell());
-    return unreleased;
-  }
-
-  async #settledOrReported(farewell: Promise<void>): Promise<void> {
-    const { clock, options, shutdown } = this.#setup;
-    const reported = farewell.catch((error: unknown) => {
-      options.logger.warn(
-        "could not say goodbye to the store; others will see this worker go silent",
-        {
-          error: readDatabaseFault(error).message,
-        },
-      );
-    });
-    await settledWithin(clock, shutdown.leftMs(), reported);
-  }
-}
-
-/** A claim of this worker's own, as recovery sees it. */
-function staleClaim({ job, registration }: Run, worker: WorkerId): StaleClaim {
-  const { id: jobId, kind, payload, runCount, failureCount } = job;
-  const { backstop } = registration;
-  return { jobId, kind, payload, runCount, failureCount, backstop, holder: worker, overdue: true };
 }
