@@ -240,6 +240,51 @@ describe("a job whose row another transaction has locked", () => {
     expect(await claim(["a"])).toMatchObject({ jobs: [{ id: one }], blocked: false });
   });
 
+  it("keeps nobody from the jobs behind it, of whatever kind and priority", async () => {
+    const locked = await enqueue(
+      store,
+      job("a", { priority: "high" }),
+      job("b", { priority: "high" }),
+      job("a", { priority: "high" }),
+    );
+    const low = await enqueue(store, job("a", { priority: "low" }), job("b", { priority: "low" }));
+    const normal = await enqueue(store, job("b"), job("a"), job("a"));
+    const other = await pool.connect();
+    try {
+      await other.query("begin");
+      await other.query("select 1 from venturi_queue where priority = 0 for update");
+      const first = await claim(["a", "b"], { limit: 3 });
+      expect(new Set(first.jobs.map(({ id }) => id))).toEqual(new Set(normal));
+      const second = await claim(["a"], { limit: 3 });
+      expect(second).toMatchObject({ jobs: [{ id: low[0] }], blocked: true });
+    } finally {
+      await other.query("rollback");
+      other.release();
+    }
+    expect(await claimedIds(["a", "b"])).toEqual([...locked, low[1]]);
+  });
+
+  it("does not make a kind take more than its room", async () => {
+    const other = await pool.connect();
+    for (const tier of [0, 1, 2] as const) {
+      await addBacklog(pool, { kind: "a", count: 4, tier });
+      await addBacklog(pool, { kind: "b", count: 4, tier });
+    }
+    try {
+      await other.query("begin");
+      await other.query("select 1 from venturi_queue where priority = 0 for update");
+      const kinds = [claimKind("a", { limit: 2 }), claimKind("b", { limit: 5 })];
+      const { jobs } = await claim(kinds, { limit: 7 });
+      const taken = jobs.map(({ kind, priority }) => `${kind} ${priority}`);
+      expect(taken.filter((each) => each.startsWith("a"))).toHaveLength(2);
+      expect(taken.filter((each) => each.startsWith("b"))).toHaveLength(5);
+      expect(taken.filter((each) => each.endsWith("high"))).toHaveLength(0);
+    } finally {
+      await other.query("rollback");
+      other.release();
+    }
+  });
+
   it("does not block a claim that got all it asked for, nor one of other kinds", async () => {
     const [one, two] = await enqueue(store, job("a"), job("a"));
     const other = await pool.connect();

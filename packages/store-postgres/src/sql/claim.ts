@@ -37,7 +37,7 @@ export function claim(n: Names): Statement {
     u(kind_id, room, lease_ms, backstop, mark0, mark1, mark2, due0, due1, due2)
   join ${n.of("kinds")} k on k.id = u.kind_id and k.paused_at is null
 ), pair as materialized (
-  select k.kind_id, k.room, p.* from kind k cross join lateral (values
+  select k.kind_id, k.room, k.lease_ms, k.backstop, p.* from kind k cross join lateral (values
     (0::int2, k.mark0, k.due0), (1::int2, k.mark1, k.due1), (2::int2, k.mark2, k.due2)) p(tier, mark, due_mark)
 ), soon as materialized (
   select p.kind_id, p.room, s.visible_at as at from pair p cross join lateral (
@@ -47,7 +47,7 @@ export function claim(n: Names): Statement {
 ), due as materialized (
   select s.kind_id, s.room from soon s where s.at <= ${n.of("clock")}()
 ), present as materialized (
-  select p.kind_id, p.room, p.tier, s.seq as first from pair p cross join lateral (
+  select p.kind_id, p.room, p.lease_ms, p.backstop, p.tier, s.seq as first from pair p cross join lateral (
     select q.seq from ${n.of("queue")} q where ${claimable("p", "q.seq > p.mark")} order by q.seq limit 1) s
   where $16::int4 = 1 or not exists (select 1 from due)
 ), shape as materialized (
@@ -68,36 +68,37 @@ export function claim(n: Names): Statement {
         from probe w where not (select same_turn from shape) having count(*) > 0) w
   cross join lateral ${n.of("turns_v1")}($2::int4, $7::int8, $8::int4, w.kinds, w.tiers, $3::int4[], $4::int4[]) t
 ), picked as materialized (
-  select s.job_id, p.kind_id, p.tier, s.seq from quota z join present p on p.kind_id = z.kind_id and p.tier = z.tier
+  select s.job_id, p.kind_id, p.tier, p.lease_ms, p.backstop, s.seq from quota z join present p on p.kind_id = z.kind_id and p.tier = z.tier
   cross join lateral (
     select q.job_id, q.seq from ${n.of("queue")} q where ${ready("p")} order by q.seq limit z.n for update skip locked) s
 ), spare as materialized (
   -- What had no quota, or filled it, while another kind or tier could not fill its own. A walk does not pass over
   -- what its own transaction has locked: it goes on behind the last row taken.
-  select p.kind_id, p.tier, greatest(t.last, p.first - 1) as last,
+  select p.kind_id, p.tier, p.lease_ms, p.backstop, greatest(t.last, p.first - 1) as last,
     p.room - (select count(*) from picked x where x.kind_id = p.kind_id) as room
   from present p left join quota z on z.kind_id = p.kind_id and z.tier = p.tier cross join lateral (
     select count(*) as n, max(x.seq) as last from picked x where x.kind_id = p.kind_id and x.tier = p.tier) t
   where (select count(*) from picked) < $2::int4 and t.n >= coalesce(z.n, 0)
 ), spilled as materialized (
-  select s.job_id, p.kind_id, p.tier, s.seq, p.room from (select * from spare order by tier) p cross join lateral (
+  select s.job_id, p.kind_id, p.tier, p.lease_ms, p.backstop, s.seq, p.room from (select * from spare order by tier) p cross join lateral (
     select q.job_id, q.seq from ${n.of("queue")} q where ${claimable("p", "q.seq > p.last")} order by q.seq
     limit least(p.room, $2::int4) for update skip locked) s
   limit $2::int4 - (select count(*) from picked)
 ), taken as materialized (
-  select p.job_id, p.kind_id, p.tier from picked p
+  select p.job_id, p.kind_id, p.tier, p.lease_ms, p.backstop from picked p
   union all
-  select s.job_id, s.kind_id, s.tier from (
+  select s.job_id, s.kind_id, s.tier, s.lease_ms, s.backstop from (
     select s.*, row_number() over (partition by s.kind_id order by s.tier, s.seq) as place from spilled s) s
   where s.place <= s.room
 ), claimed as (
-  update ${n.of("queue")} q set claimed_by = $1::int4, claimed_at = ${n.of("clock")}(), run_count = q.run_count + 1, backstop = k.backstop,
-    lease_expires_at = ${n.of("clock")}() + make_interval(secs => coalesce(q.lease_ms, k.lease_ms) / 1000)
-  -- As an array, of which the planner expects few: of a join it would expect a tenth of the backlog, and walk it all.
-  from unnest(array(select t.job_id from taken t)) u(job_id) cross join kind k
-  where q.job_id = u.job_id and k.kind_id = q.kind_id
+  update ${n.of("queue")} q set claimed_by = $1::int4, claimed_at = ${n.of("clock")}(), run_count = q.run_count + 1, backstop = u.backstop,
+    lease_expires_at = ${n.of("clock")}() + make_interval(secs => coalesce(q.lease_ms, u.lease_ms) / 1000)
+  -- As arrays, of which the planner expects few: of a join it would expect a tenth of the backlog, and walk it all.
+  from unnest(array(select t.job_id from taken t), array(select t.lease_ms from taken t), array(select t.backstop from taken t))
+    u(job_id, lease_ms, backstop)
+  where q.job_id = u.job_id
   returning q.job_id, q.seq, q.kind_id, q.priority, q.run_count, q.failure_count, q.carry, q.visible_at, q.lease_expires_at,
-    coalesce(q.lease_ms, k.lease_ms) as lease_ms
+    coalesce(q.lease_ms, u.lease_ms) as lease_ms
 ), held as materialized (
   select 1 from present p cross join lateral (
     select 1 from ${n.of("queue")} q where ${ready("p")} order by q.seq limit 1
