@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createRequire } from "node:module";
 import { text } from "node:stream/consumers";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -73,5 +74,21 @@ it("indexes everything, says how it went, and names what was dead and why", asyn
   expect(said).toContain("becomes-a-folder-on-purpose.txt: it has become a folder");
   expect(said).toMatch(/outcomes .*completed, 2 dead/);
   expect(await otherConnections()).toEqual([]);
+  await expectInvariants(database.pool);
+}, 60_000);
+
+it("killed, it takes its workers with it", async () => {
+  const { child, exit } = startDemo();
+  const liveWorkers = async () => {
+    const { rows } = await database.pool.query(
+      "select count(*)::int as live from venturi_workers where stopping_at is null",
+    );
+    return rows[0].live;
+  };
+  while ((await liveWorkers()) < 2) expect(child.exitCode).toBeNull();
+  child.kill("SIGKILL");
+  expect(await exit).toEqual([null, "SIGKILL"]);
+  while ((await liveWorkers()) > 0) await sleep(20);
+  while ((await otherConnections()).length > 0) await sleep(20);
   await expectInvariants(database.pool);
 }, 60_000);

@@ -100,3 +100,14 @@ it("one pool of one connection serves queues of several schemas", async () => {
   for (const queue of [...queues, ...queues]) await queue.enqueue(Count({ n: 1 }));
   await pool.end();
 });
+
+it("statements are prepared under a name, unless preparedStatements is false", async () => {
+  const fresh = new pg.Client({ connectionString: database.url });
+  await fresh.connect();
+  const prepared = async () => (await fresh.query("select name from pg_prepared_statements")).rows;
+  await new Queue(fresh, { preparedStatements: false }).enqueue(Count({ n: 1 }));
+  expect(await prepared()).toEqual([]);
+  await new Queue(fresh).enqueue(Count({ n: 1 }));
+  expect(await prepared()).toHaveLength(1);
+  await fresh.end();
+});

@@ -36,11 +36,11 @@ export interface ResolvedQueueOptions {
   readonly logger: Logger;
 }
 
-export const DEFAULT_QUEUE_OPTIONS: ResolvedQueueOptions = {
+export const DEFAULT_QUEUE_OPTIONS: ResolvedQueueOptions = Object.freeze({
   names: resolveNames(),
   preparedStatements: true,
   logger: silentLogger,
-};
+});
 
 const known = ["prefix", "schema", "preparedStatements", "logger"];
 

@@ -69,7 +69,8 @@ export interface QueueConstructor {
   readonly prototype: Queue;
 }
 
-class AnyQueue extends Producer implements Queue<unknown> {
+/** Enqueues jobs; see {@link QueueConstructor} for what it can be made over. */
+export const Queue = class Queue extends Producer {
   readonly #backend: Backend;
 
   constructor(producer: unknown, options?: QueueOptions) {
@@ -84,7 +85,4 @@ class AnyQueue extends Producer implements Queue<unknown> {
   within(tx: unknown): TransactionQueue {
     return new Producer(this.#backend.laneWithin(tx));
   }
-}
-
-/** Enqueues jobs; see {@link QueueConstructor} for what it can be made over. */
-export const Queue = AnyQueue as unknown as QueueConstructor;
+} as unknown as QueueConstructor;

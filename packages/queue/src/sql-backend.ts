@@ -27,12 +27,32 @@ export function sqlBackend(producer: unknown, options: QueueOptions | undefined)
     }),
     laneWithin(tx) {
       const txRunner = toRunner(tx, preparedStatements, "tx");
+      refuseOutside(tx);
       // One lane a connection, which runs one statement at a time however often it is passed.
       const lane = inner.get(tx as object) ?? transactionLane(sqlSender(txRunner, names));
       inner.set(tx as object, lane);
       return lane;
     },
   };
+}
+
+/** What would take any connection it likes, and so store the job whatever becomes of the transaction. */
+function refuseOutside(tx: unknown): void {
+  const { isTransaction, totalCount } = tx as Readonly<Record<string, unknown>>;
+  if (isPgLike(tx) && typeof totalCount === "number") {
+    throw invalidArgument(
+      "tx",
+      "is a pool, and a transaction lives on one connection",
+      "pass the client on which you began it",
+    );
+  }
+  if (isKyselyLike(tx) && isTransaction === false) {
+    throw invalidArgument(
+      "tx",
+      "is a Kysely instance outside of its transactions",
+      "pass the trx of db.transaction().execute((trx) => …)",
+    );
+  }
 }
 
 /** Recognised by shape, so that it does not matter which copy of `pg` or Kysely made it. */

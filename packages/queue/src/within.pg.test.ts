@@ -180,3 +180,12 @@ it.each([null, undefined, {}, "begin", 5, { connect: () => undefined }])(
     );
   },
 );
+
+it("a pool, and a Kysely instance outside of its transactions, are no transaction", () => {
+  const queue = new Queue(database.pool);
+  for (const tx of [database.pool, kysely]) {
+    expect(() => queue.within(tx)).toThrow(
+      expect.objectContaining({ code: "invalid-argument", argument: "tx" }),
+    );
+  }
+});

@@ -29,7 +29,7 @@ export async function createIndexWorker(options: IndexWorkerOptions): Promise<In
   const store = await PostgresStore.connect({ connectionString, logger });
   await store.migrate();
   // The results have connections of their own, so that they never wait for the worker's.
-  const pool = new pg.Pool({ connectionString, max: 2, application_name: "file-index results" });
+  const pool = new pg.Pool({ connectionString, max: 4, application_name: "file-index results" });
   pool.on("error", (error) =>
     logger.warn("a results connection was lost", { error: error.message }),
   );
@@ -48,7 +48,7 @@ export async function createIndexWorker(options: IndexWorkerOptions): Promise<In
     logger,
   })
     .register(IndexFile, indexFile)
-    .register(IndexFolder, indexFolder, { cap: 4 });
+    .register(IndexFolder, indexFolder, { cap: 16 });
   return {
     run: (signal) => worker.run({ signal }),
     async close() {

@@ -24,7 +24,7 @@ try {
     concurrency: Number(values.concurrency ?? 32),
     workerTimeout: parseDuration(values["worker-timeout"] ?? "30s"),
   });
-  process.send?.("ready");
+  if (process.connected) process.send?.("ready");
   const { unreleased } = await worker.run(stopping.signal);
   for (const id of unreleased) console.warn(`job ${id} is left to other workers`);
   await worker.close();
