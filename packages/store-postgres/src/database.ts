@@ -1,4 +1,10 @@
-import { isVenturiError, type Logger, toDatabaseError, type VenturiError } from "@venturi/core";
+import {
+  isVenturiError,
+  type Logger,
+  readDatabaseFault,
+  toDatabaseError,
+  VenturiError,
+} from "@venturi/core";
 import type { Statement } from "./sql/statement.ts";
 
 /** A row as the server sends it: text, numbers and nulls. */
@@ -26,6 +32,7 @@ export class Database {
   readonly #prefix: string;
   readonly #logger: Logger;
   #strict: Promise<boolean> | undefined;
+  #closed = false;
 
   constructor(source: SqlSource, prefix: string, logger: Logger) {
     this.#source = source;
@@ -48,11 +55,19 @@ export class Database {
 
   /** The same, but what the driver throws comes out as it is. */
   async runUnmapped(statement: Statement, values: readonly unknown[]): Promise<readonly Row[]> {
-    if (!(await this.#isStrict())) return this.#source.run(statement, values);
-    return this.#source.transaction((connection) => connection.run(statement, values));
+    this.refuseIfClosed();
+    try {
+      if (!(await this.#isStrict())) return await this.#source.run(statement, values);
+      return await this.#source.transaction((connection) => connection.run(statement, values));
+    } catch (error) {
+      // The default may have been made stricter since it was asked for.
+      if (readDatabaseFault(error).sqlState === "40001") this.#strict = undefined;
+      throw error;
+    }
   }
 
   async transaction<T>(work: (connection: SqlConnection) => Promise<T>, doing: string): Promise<T> {
+    this.refuseIfClosed();
     try {
       return await this.#source.transaction(work);
     } catch (error) {
@@ -67,14 +82,19 @@ export class Database {
 
   fail(error: unknown, doing: string): VenturiError {
     if (isVenturiError(error)) return error;
-    const failure = toDatabaseError(error, { doing, prefix: this.#prefix });
-    // The default may have been made stricter since it was asked for.
-    if (failure.sqlState === "40001") this.#strict = undefined;
-    return failure;
+    return toDatabaseError(error, { doing, prefix: this.#prefix });
   }
 
-  close(): Promise<void> {
-    return this.#source.close();
+  /** Throws `closed` after {@link close}. */
+  refuseIfClosed(): void {
+    if (this.#closed)
+      throw new VenturiError("closed", "this store has been closed: make another to go on");
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return;
+    this.#closed = true;
+    await this.#source.close();
   }
 
   #isStrict(): Promise<boolean> {

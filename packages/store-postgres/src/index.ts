@@ -1,3 +1,4 @@
+export type { PostgresTransaction } from "./connections.ts";
 export type { KyselyInstance } from "./kysely-source.ts";
 export type { BorrowOptions, ConnectOptions, StoreOptions } from "./options.ts";
 export type {
@@ -8,4 +9,4 @@ export type {
   PgResult,
   PgTypes,
 } from "./pg-like.ts";
-export { PostgresStore, type PostgresTransaction } from "./postgres-store.ts";
+export { PostgresStore } from "./postgres-store.ts";

@@ -19,7 +19,14 @@ const filter = {
 
 const verbs: [string, (store: PostgresStore) => Promise<unknown>][] = [
   ["enqueue", (store) => store.enqueue({ jobs: [job("k")] })],
-  ["within(tx).enqueue", (store) => store.within(pool).enqueue({ jobs: [job("k")] })],
+  [
+    "within(tx).enqueue",
+    async (store) => {
+      const client = await pool.connect();
+      const call = store.within(client).enqueue({ jobs: [job("k")] });
+      return call.finally(() => client.release());
+    },
+  ],
   ["configure", (store) => store.configure({ notify: true })],
   ["startWorker", (store) => store.startWorker({ ...registration, kinds: ["k"] })],
   ["startWorker without kinds", (store) => store.startWorker(registration)],

@@ -5,7 +5,7 @@ import {
   resolveNames,
   silentLogger,
 } from "@venturi/core";
-import type { ClientConfig } from "pg";
+import pg from "pg";
 import type { KyselyInstance } from "./kysely-source.ts";
 import { createNames, type Names } from "./names.ts";
 import type { PgPoolLike } from "./pg-like.ts";
@@ -41,7 +41,7 @@ export interface ConnectOptions extends StoreOptions {
    * TLS, exactly as `pg` takes it, for the pool and the LISTEN connection alike.
    * @defaultValue what the connection string says
    */
-  readonly ssl?: ClientConfig["ssl"] | undefined;
+  readonly ssl?: pg.ClientConfig["ssl"] | undefined;
   /**
    * Most connections of the pool; the LISTEN connection comes on top.
    * @defaultValue 10
@@ -55,12 +55,12 @@ export type BorrowOptions = StoreOptions &
     | {
         readonly pool: PgPoolLike;
         readonly db?: undefined;
-        readonly ssl?: ClientConfig["ssl"] | undefined;
+        readonly ssl?: pg.ClientConfig["ssl"] | undefined;
       }
     | {
         readonly db: KyselyInstance;
         readonly pool?: undefined;
-        readonly ssl?: ClientConfig["ssl"] | undefined;
+        readonly ssl?: pg.ClientConfig["ssl"] | undefined;
       }
   );
 
@@ -69,7 +69,7 @@ export interface ResolvedOptions {
   readonly preparedStatements: boolean;
   readonly listen: boolean;
   readonly listenConnectionString: string | undefined;
-  readonly ssl: ClientConfig["ssl"] | undefined;
+  readonly ssl: pg.ClientConfig["ssl"] | undefined;
   readonly logger: Logger;
 }
 
@@ -116,21 +116,30 @@ export function resolveOptions(
       listenConnectionString === undefined
         ? undefined
         : connectionString("listenConnectionString", listenConnectionString),
-    ssl: options.ssl as ClientConfig["ssl"],
+    ssl: options.ssl as pg.ClientConfig["ssl"],
     logger: logger ?? DEFAULT_STORE_OPTIONS.logger,
   };
 }
 
 /** Never shown in an error: it holds a password. */
 export function connectionString(name: string, value: unknown): string {
-  if (typeof value !== "string" || value.trim() === "") {
-    throw invalidArgument(
-      name,
-      "must be a non-empty string",
-      'pass it as in "postgres://user:password@host:5432/database"',
-    );
+  const hint = 'pass it as in "postgres://user:password@host:5432/database"';
+  if (typeof value !== "string" || value.trim() === "")
+    throw invalidArgument(name, "must be a non-empty string", hint);
+  if (!isReadable(value)) {
+    const encode = "percent-encode what is special in user and password";
+    throw invalidArgument(name, "cannot be read as a connection string", `${hint}; ${encode}`);
   }
   return value;
+}
+
+/** A client reads the string when it is made, long before it connects. */
+function isReadable(url: string): boolean {
+  try {
+    return new pg.Client({ connectionString: url }) instanceof pg.Client;
+  } catch {
+    return false;
+  }
 }
 
 export function maxConnections(value: unknown): number {

@@ -15,7 +15,6 @@ import {
   type ProducerStore,
   type ReadJournalRequest,
   type RecoverRequest,
-  type Settlement,
   type SettleRequest,
   type SettleVerdict,
   type StaleClaim,
@@ -31,9 +30,14 @@ import {
 import pg from "pg";
 import { abortable } from "./abort.ts";
 import { Claimer } from "./claimer.ts";
-import { Database, type SqlConnection, type SqlSource } from "./database.ts";
+import {
+  connectionOf,
+  createListenClient,
+  createSource,
+  type PostgresTransaction,
+} from "./connections.ts";
+import { Database } from "./database.ts";
 import { Kinds } from "./kinds.ts";
-import { type KyselyInstance, kyselyConnection, kyselySource } from "./kysely-source.ts";
 import { migrate } from "./migrate.ts";
 import type { Names } from "./names.ts";
 import { type NotifierOptions, subscribe } from "./notifier.ts";
@@ -42,20 +46,13 @@ import {
   type ConnectOptions,
   connectionString,
   maxConnections,
-  type ResolvedOptions,
   resolveOptions,
 } from "./options.ts";
-import type { PgListenClient, PgPoolLike, PgQueryable } from "./pg-like.ts";
-import { pgSource, pgTransaction } from "./pg-source.ts";
 import { createProducer } from "./producer.ts";
 import { toJobRecord, toJournalEntry, toStaleClaim } from "./row-mapping.ts";
+import { Settling } from "./settling.ts";
 import { queryJobs } from "./sql/query-jobs.ts";
 import { createStatements, type Statements } from "./statements.ts";
-
-/** The transactions that `within` accepts: a `pg` client inside BEGIN … COMMIT, or a Kysely transaction. */
-export type PostgresTransaction =
-  | PgQueryable
-  | Pick<KyselyInstance, "executeQuery" | "withoutPlugins">;
 
 /** Which release of the SQL contract this code speaks; published with each worker. */
 const codeVersion = 1;
@@ -78,12 +75,12 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
   readonly #database: Database;
   readonly #kinds: Kinds;
   readonly #statements: Statements;
+  readonly #settling: Settling;
   readonly #producer: ProducerStore;
   readonly #preparedStatements: boolean;
   readonly #listenClient: NotifierOptions["createClient"] | null;
   readonly #claimers = new Map<WorkerId, Claimer>();
   readonly #subscriptions = new Set<Subscription>();
-  #closed = false;
 
   /** Borrows a pool or a Kysely instance, which stays the application's to end. Throws `invalid-argument`. */
   constructor(options: BorrowOptions);
@@ -98,6 +95,7 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
     this.#database = new Database(source, resolved.names.prefix, resolved.logger);
     this.#kinds = new Kinds(this.#database, resolved.names);
     this.#statements = createStatements(resolved.names);
+    this.#settling = new Settling(this.#database, this.#statements);
     this.#listenClient = createListenClient(options, resolved);
     this.capabilities = { transactions: true, notifications: this.#listenClient !== null };
     this.#producer = createProducer(
@@ -164,10 +162,12 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
 
   /** Closes the store's subscriptions, and its pool if it made it itself. A second call changes nothing. */
   async close(): Promise<void> {
-    if (this.#closed) return;
-    this.#closed = true;
-    await Promise.all([...this.#subscriptions].map((subscription) => subscription.close()));
-    await this.#database.close();
+    const subscriptions = [...this.#subscriptions];
+    this.#subscriptions.clear();
+    await Promise.all([
+      ...subscriptions.map((subscription) => subscription.close()),
+      this.#database.close(),
+    ]);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -225,82 +225,14 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
     return claimer.claim(request);
   }
 
-  async settle({
-    worker,
-    settlements,
-  }: SettleRequest): Promise<{ readonly verdicts: readonly SettleVerdict[] }> {
-    if (settlements.length === 0) return { verdicts: [] };
-    const ids = settlements.map(({ jobId }) => toUuid(jobId));
-    const runs = settlements.map(({ runCount }) => runCount);
-    const codes = settlements.map(({ outcome }) => outcomeCodes[outcome]);
-    const doing = `settle ${settlements.length} run${settlements.length === 1 ? "" : "s"}`;
-    const rows = settlements.every(isPlainCompletion)
-      ? await this.#database.run(this.#statements.settleCompleted, [worker, ids, runs], doing)
-      : await this.#database.run(
-          this.#statements.settle,
-          [
-            worker,
-            ids,
-            runs,
-            codes,
-            settlements.map(({ delayMs }) => delayMs),
-            settlements.map(({ runAt }) => runAt),
-            settlements.map(({ carry }) => carry),
-            settlements.map(({ note }) => note),
-            settlements.map(({ attachment }) => attachment),
-            settlements.map(({ detail }) => detail),
-          ],
-          doing,
-        );
-    return { verdicts: await this.#verdicts(worker, ids, runs, codes, rows) };
+  async settle(request: SettleRequest): Promise<{ readonly verdicts: readonly SettleVerdict[] }> {
+    return { verdicts: await this.#settling.settle(request) };
   }
 
-  async handBack({
-    worker,
-    claims,
-  }: HandBackRequest): Promise<{ readonly verdicts: readonly SettleVerdict[] }> {
-    if (claims.length === 0) return { verdicts: [] };
-    const ids = claims.map(({ jobId }) => toUuid(jobId));
-    const runs = claims.map(({ runCount }) => runCount);
-    const rows = await this.#database.run(
-      this.#statements.handBack,
-      [worker, ids, runs],
-      "hand claims back",
-    );
-    // A claim handed back leaves no entry, so no earlier call of this run can be found in the journal.
-    return {
-      verdicts: await this.#verdicts(
-        worker,
-        ids,
-        runs,
-        ids.map(() => null),
-        rows,
-      ),
-    };
-  }
-
-  /** What was not applied is looked at again, unlocked. */
-  async #verdicts(
-    worker: WorkerId,
-    ids: readonly string[],
-    runs: readonly number[],
-    codes: readonly (string | null)[],
-    applied: readonly Readonly<Record<string, unknown>>[],
-  ): Promise<readonly SettleVerdict[]> {
-    const verdicts = new Array<SettleVerdict>(ids.length).fill("lost");
-    for (const row of applied) verdicts[(row["ord"] as number) - 1] = "applied";
-    if (applied.length === ids.length) return verdicts;
-    const open = verdicts.flatMap((verdict, index) => (verdict === "lost" ? [index] : []));
-    const pick = <T>(values: readonly T[]) => open.map((index) => values[index] as T);
-    const rows = await this.#database.run(
-      this.#statements.verdicts,
-      [worker, pick(ids), pick(runs), pick(codes)],
-      "look at runs that were not settled",
-    );
-    rows.forEach((row, index) => {
-      verdicts[open[index] as number] = row["verdict"] as SettleVerdict;
-    });
-    return verdicts;
+  async handBack(
+    request: HandBackRequest,
+  ): Promise<{ readonly verdicts: readonly SettleVerdict[] }> {
+    return { verdicts: await this.#settling.handBack(request) };
   }
 
   async beat(request: WorkerRegistration & { readonly worker: WorkerId }): Promise<BeatResult> {
@@ -385,6 +317,7 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
     readonly onWake: () => void;
     readonly logger?: Logger;
   }): Subscription {
+    this.#database.refuseIfClosed();
     const createClient = this.#listenClient;
     if (createClient === null)
       return { listening: Promise.resolve(), close: () => Promise.resolve() };
@@ -442,18 +375,6 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
   }
 }
 
-const outcomeCodes = {
-  completed: "c",
-  paused: "p",
-  retried: "r",
-  dead: "d",
-  released: "l",
-} as const;
-
-function isPlainCompletion({ outcome, note, attachment, detail }: Settlement): boolean {
-  return outcome === "completed" && note === null && attachment === null && detail === null;
-}
-
 function registration({
   name,
   kinds,
@@ -470,68 +391,4 @@ function registration({
     finite(shortestLeaseMs),
     codeVersion,
   ];
-}
-
-function createSource(
-  { pool, db }: BorrowOptions,
-  { preparedStatements, logger }: ResolvedOptions,
-  owned: boolean,
-): SqlSource {
-  if (isPool(pool) && db === undefined)
-    return pgSource(pool, { preparedStatements, owned, logger });
-  if (isKysely(db) && pool === undefined) return kyselySource(db);
-  throw invalidArgument(
-    "pool",
-    "or db must be given, one of them",
-    "pass { pool: new pg.Pool(…) } or { db: new Kysely(…) }",
-  );
-}
-
-/** A client for listening, made like the pool's own: same server, same credentials, same TLS. */
-function createListenClient(
-  { pool }: BorrowOptions,
-  { listen, listenConnectionString, ssl }: ResolvedOptions,
-): (() => PgListenClient) | null {
-  if (!listen) return null;
-  const settings = { keepAlive: true, ...(ssl === undefined ? {} : { ssl }) };
-  if (listenConnectionString !== undefined)
-    return () => new pg.Client({ connectionString: listenConnectionString, ...settings });
-  const { Client, options } = (pool ?? {}) as {
-    Client?: new (config: object) => PgListenClient;
-    options?: object;
-  };
-  if (Client === undefined || options === undefined) return null;
-  return () => new Client({ ...options, ...settings });
-}
-
-function connectionOf(tx: PostgresTransaction, preparedStatements: boolean): SqlConnection {
-  if (isKysely(tx)) return kyselyConnection(tx);
-  if (typeof tx === "object" && tx !== null && "query" in tx && typeof tx.query === "function")
-    return pgTransaction(tx, preparedStatements);
-  throw invalidArgument(
-    "tx",
-    "is not a transaction of this store",
-    "pass a pg client inside BEGIN, or a Kysely transaction",
-  );
-}
-
-function isPool(value: unknown): value is PgPoolLike {
-  const pool = value as Partial<PgPoolLike> | null | undefined;
-  return (
-    typeof pool === "object" &&
-    pool !== null &&
-    typeof pool.query === "function" &&
-    typeof pool.connect === "function" &&
-    typeof pool.on === "function"
-  );
-}
-
-function isKysely(value: unknown): value is KyselyInstance {
-  const db = value as Partial<KyselyInstance> | null | undefined;
-  return (
-    typeof db === "object" &&
-    db !== null &&
-    typeof db.executeQuery === "function" &&
-    typeof db.withoutPlugins === "function"
-  );
 }

@@ -16,11 +16,11 @@ export interface PlanNode {
   readonly Plans?: readonly PlanNode[];
 }
 
-/** A statement that has been planned, and run if asked for. */
+/** A statement that has been run. */
 export interface Explained {
   /** Every node of the plan. */
   readonly nodes: readonly PlanNode[];
-  /** Pages that it read or had at hand, if it ran. */
+  /** Pages that it read or had at hand. */
   readonly buffers: number;
 }
 
@@ -51,37 +51,32 @@ export class Explainer {
     this.#client.release(true);
   }
 
-  /** The plan, without running the statement. */
-  async plan(query: PgQuery): Promise<Explained> {
-    return this.#explain("", query);
-  }
-
-  /** The plan and what running it costs once everything is at hand; what the statement did is undone. */
+  /** The plan and what running it costs; what the statement did is undone. */
   async run(query: PgQuery): Promise<Explained> {
-    let best: Explained | undefined;
-    for (let n = 0; n < 2; n += 1) {
-      await this.#client.query("begin");
-      const explained = await this.#explain("analyze, buffers, timing off, ", query);
-      await this.#client.query("rollback");
-      if (best === undefined || explained.buffers < best.buffers) best = explained;
-    }
-    return best as Explained;
+    const execute = await this.#execute(query);
+    await this.#client.query("begin");
+    const { rows } = await this.#client.query(
+      `explain (analyze, buffers, timing off, format json) ${execute}`,
+    );
+    await this.#client.query("rollback");
+    const root: PlanNode = rows[0]["QUERY PLAN"][0].Plan;
+    return { nodes: flatten(root), buffers: totalBuffers(root) };
   }
 
-  /** Runs the statement with its kept plan and returns its rows; what it did is undone. */
-  async rows(query: PgQuery): Promise<readonly Record<string, unknown>[]> {
+  /** How many jobs a claim returns, and how many rows it changed; what it did is undone. */
+  async outcome(query: PgQuery): Promise<{ readonly returned: number; readonly changed: number }> {
     const execute = await this.#execute(query);
     await this.#client.query("begin");
     const { rows } = await this.#client.query(execute);
+    // Rows of this transaction's making.
+    const changed = await this.#client.query(
+      "select 1 from venturi_queue where xmin = pg_current_xact_id_if_assigned()::xid",
+    );
     await this.#client.query("rollback");
-    return rows;
-  }
-
-  async #explain(options: string, query: PgQuery): Promise<Explained> {
-    const execute = await this.#execute(query);
-    const { rows } = await this.#client.query(`explain (${options}format json) ${execute}`);
-    const root: PlanNode = rows[0]["QUERY PLAN"][0].Plan;
-    return { nodes: flatten(root), buffers: totalBuffers(root) };
+    return {
+      returned: rows.filter((row) => row.job_id !== null).length,
+      changed: changed.rows.length,
+    };
   }
 
   async #execute({ text, values }: PgQuery): Promise<string> {

@@ -1,0 +1,89 @@
+import { invalidArgument } from "@venturi/core";
+import pg from "pg";
+import type { SqlConnection, SqlSource } from "./database.ts";
+import { type KyselyInstance, kyselyConnection, kyselySource } from "./kysely-source.ts";
+import type { NotifierOptions } from "./notifier.ts";
+import type { BorrowOptions, ResolvedOptions } from "./options.ts";
+import type { PgListenClient, PgPoolLike, PgQueryable } from "./pg-like.ts";
+import { pgSource, pgTransaction } from "./pg-source.ts";
+
+// What an application hands over is recognised by its shape, so that it does not matter which copy of `pg` or Kysely
+// made it.
+
+/** The transactions that `within` accepts: a `pg` client inside BEGIN … COMMIT, or a Kysely transaction. */
+export type PostgresTransaction =
+  | PgQueryable
+  | Pick<KyselyInstance, "executeQuery" | "withoutPlugins">;
+
+/** Where statements run; throws `invalid-argument` for what is neither a pool nor a Kysely instance. */
+export function createSource(
+  { pool, db }: BorrowOptions,
+  { preparedStatements, logger }: ResolvedOptions,
+  owned: boolean,
+): SqlSource {
+  if (isPool(pool) && db === undefined)
+    return pgSource(pool, { preparedStatements, owned, logger });
+  if (isKysely(db) && pool === undefined) return kyselySource(db);
+  throw invalidArgument(
+    "pool",
+    "or db must be given, one of them",
+    "pass { pool: new pg.Pool(…) } or { db: new Kysely(…) }",
+  );
+}
+
+/** A client for listening, made like the pool's own: same server, same credentials, same TLS. */
+export function createListenClient(
+  { pool }: BorrowOptions,
+  { listen, listenConnectionString, ssl }: ResolvedOptions,
+): NotifierOptions["createClient"] | null {
+  if (!listen) return null;
+  const settings = { keepAlive: true, ...(ssl === undefined ? {} : { ssl }) };
+  if (listenConnectionString !== undefined)
+    return () => new pg.Client({ connectionString: listenConnectionString, ...settings });
+  const { Client, options } = (pool ?? {}) as {
+    Client?: new (config: object) => PgListenClient;
+    options?: { readonly password?: unknown };
+  };
+  if (Client === undefined || options === undefined) return null;
+  // A pool hides its password from whoever lists its options.
+  const { password } = options;
+  return () =>
+    new Client({ ...options, ...(password === undefined ? {} : { password }), ...settings });
+}
+
+/** The connection of a transaction that somebody else began; throws `invalid-argument` for anything else. */
+export function connectionOf(tx: PostgresTransaction, preparedStatements: boolean): SqlConnection {
+  const { totalCount, isTransaction, query } = (tx ?? {}) as Readonly<Record<string, unknown>>;
+  // A pool would take any connection it likes, and so write whatever becomes of the transaction.
+  if (isKysely(tx) && isTransaction !== false) return kyselyConnection(tx);
+  if (typeof query === "function" && typeof totalCount !== "number")
+    return pgTransaction(tx as PgQueryable, preparedStatements);
+  throw invalidArgument(
+    "tx",
+    "is not a transaction of this store",
+    "pass the pg client on which you sent BEGIN, or the trx of a Kysely transaction",
+  );
+}
+
+function isPool(value: unknown): value is PgPoolLike {
+  const pool = value as Partial<PgPoolLike> | null | undefined;
+  return (
+    typeof pool === "object" &&
+    pool !== null &&
+    typeof pool.query === "function" &&
+    typeof pool.connect === "function" &&
+    typeof pool.on === "function" &&
+    // A client has these too, but is one connection.
+    !("escapeIdentifier" in pool)
+  );
+}
+
+function isKysely(value: unknown): value is KyselyInstance {
+  const db = value as Partial<KyselyInstance> | null | undefined;
+  return (
+    typeof db === "object" &&
+    db !== null &&
+    typeof db.executeQuery === "function" &&
+    typeof db.withoutPlugins === "function"
+  );
+}

@@ -1,0 +1,147 @@
+import {
+  type HandBackRequest,
+  type Settlement,
+  type SettleRequest,
+  type SettleVerdict,
+  toUuid,
+  type WorkerId,
+} from "@venturi/core";
+import type { Database, Row } from "./database.ts";
+import type { Statements } from "./statements.ts";
+
+const outcomeCodes = {
+  completed: "c",
+  paused: "p",
+  retried: "r",
+  dead: "d",
+  released: "l",
+} as const;
+
+/**
+ * Settles runs and hands claims back, in statements over arrays. What a statement did not apply to is looked at
+ * again: first without the short cut of the lean statement, then without a lock, for a verdict.
+ */
+export class Settling {
+  readonly #database: Database;
+  readonly #statements: Statements;
+
+  constructor(database: Database, statements: Statements) {
+    this.#database = database;
+    this.#statements = statements;
+  }
+
+  async settle({ worker, settlements }: SettleRequest): Promise<readonly SettleVerdict[]> {
+    const verdicts = new Verdicts(settlements.length);
+    if (settlements.length > 0 && settlements.every(isPlainCompletion)) {
+      const values = [
+        worker,
+        settlements.map(({ jobId }) => toUuid(jobId)),
+        settlements.map(({ runCount }) => runCount),
+      ];
+      verdicts.apply(
+        await this.#database.run(this.#statements.settleCompleted, values, doing(settlements)),
+      );
+    }
+    // Among them what somebody else has once locked, which the lean statement leaves alone.
+    const open = verdicts.pick(settlements);
+    if (open.length > 0) {
+      verdicts.apply(await this.#settleAll(worker, open));
+      await this.#judge(
+        worker,
+        verdicts,
+        settlements,
+        (settlement) => outcomeCodes[settlement.outcome],
+      );
+    }
+    return verdicts.all;
+  }
+
+  async handBack({ worker, claims }: HandBackRequest): Promise<readonly SettleVerdict[]> {
+    if (claims.length === 0) return [];
+    const verdicts = new Verdicts(claims.length);
+    const values = [
+      worker,
+      claims.map(({ jobId }) => toUuid(jobId)),
+      claims.map(({ runCount }) => runCount),
+    ];
+    verdicts.apply(await this.#database.run(this.#statements.handBack, values, "hand claims back"));
+    // A claim handed back leaves no entry, so no earlier call of this run can be found in the journal.
+    await this.#judge(worker, verdicts, claims, () => null);
+    return verdicts.all;
+  }
+
+  #settleAll(worker: WorkerId, settlements: readonly Settlement[]): Promise<readonly Row[]> {
+    const values = [
+      worker,
+      settlements.map(({ jobId }) => toUuid(jobId)),
+      settlements.map(({ runCount }) => runCount),
+      settlements.map(({ outcome }) => outcomeCodes[outcome]),
+      settlements.map(({ delayMs }) => delayMs),
+      settlements.map(({ runAt }) => runAt),
+      settlements.map(({ carry }) => carry),
+      settlements.map(({ note }) => note),
+      settlements.map(({ attachment }) => attachment),
+      settlements.map(({ detail }) => detail),
+    ];
+    return this.#database.run(this.#statements.settle, values, doing(settlements));
+  }
+
+  async #judge<T extends { readonly jobId: string; readonly runCount: number }>(
+    worker: WorkerId,
+    verdicts: Verdicts,
+    requests: readonly T[],
+    code: (request: T) => string | null,
+  ): Promise<void> {
+    const open = verdicts.pick(requests);
+    if (open.length === 0) return;
+    const values = [
+      worker,
+      open.map(({ jobId }) => toUuid(jobId)),
+      open.map(({ runCount }) => runCount),
+      open.map(code),
+    ];
+    const rows = await this.#database.run(
+      this.#statements.verdicts,
+      values,
+      "look at runs that were not settled",
+    );
+    verdicts.judge(rows.map((row) => row["verdict"] as SettleVerdict));
+  }
+}
+
+/** The verdicts of one call, each "lost" until somebody says otherwise. */
+class Verdicts {
+  readonly all: SettleVerdict[];
+  /** Places without an answer yet, in order. */
+  #open: number[];
+
+  constructor(length: number) {
+    this.all = new Array<SettleVerdict>(length).fill("lost");
+    this.#open = Array.from({ length }, (_, index) => index);
+  }
+
+  /** Of a list in the call's order, what has no answer yet. */
+  pick<T>(list: readonly T[]): readonly T[] {
+    return this.#open.length === list.length ? list : this.#open.map((place) => list[place] as T);
+  }
+
+  /** A statement over what was open applied to the positions (from 1) it returned. */
+  apply(rows: readonly Row[]): void {
+    const applied = new Set(rows.map((row) => this.#open[(row["ord"] as number) - 1]));
+    for (const place of applied) if (place !== undefined) this.all[place] = "applied";
+    if (applied.size > 0) this.#open = this.#open.filter((place) => !applied.has(place));
+  }
+
+  judge(found: readonly SettleVerdict[]): void {
+    for (const [index, verdict] of found.entries()) this.all[this.#open[index] as number] = verdict;
+    this.#open = [];
+  }
+}
+
+function isPlainCompletion({ outcome, note, attachment, detail }: Settlement): boolean {
+  return outcome === "completed" && note === null && attachment === null && detail === null;
+}
+
+function doing(settlements: readonly Settlement[]): string {
+  return `settle ${settlements.length} run${settlements.length === 1 ? "" : "s"}`;
+}
