@@ -129,12 +129,6 @@ describe("a plan made after ANALYZE", () => {
 
 /** No walk over a table, no sort of a backlog, and no more pages than the work is worth. */
 function check(name: Name, { nodes, buffers }: Explained): void {
-  console.log(
-    "FIG",
-    name,
-    buffers,
-    nodes.filter((n) => n["Node Type"] === "ModifyTable").map((n) => n["Shared Hit Blocks"]),
-  );
   expect(nodes.flatMap(excess)).toEqual([]);
   expect(buffers).toBeLessThanOrEqual(bounds[name]);
 }
