@@ -1,6 +1,6 @@
 import { consumerStages } from "./consumer-gates.ts";
 import { documentGates } from "./documents.ts";
-import type { Stage } from "./gate.ts";
+import type { Gate, Stage } from "./gate.ts";
 import { nodePath, otherNodes } from "./nodes.ts";
 import { Packed } from "./packing.ts";
 import { root } from "./paths.ts";
@@ -23,6 +23,12 @@ export interface GateContext {
   /** The oldest PostgreSQL that is supported. */
   readonly oldServerUrl: string;
   readonly workFolder: string;
+}
+
+/** What is tested on another Node. */
+function nodeGates(major: number, serverUrl: string): Gate[] {
+  const options = { project: "unit", root, node: nodePath(major) } as const;
+  return [vitestGate(`unit tests on Node ${major}`, options), smokeGate(major, serverUrl)];
 }
 
 /** Everything that must hold. Tests run one project at a time: some of them measure time. */
@@ -52,18 +58,13 @@ export function allStages({ serverUrl, oldServerUrl, workFolder }: GateContext):
           project: "postgres",
           root,
           env: { ...on(oldServerUrl), TZ: "America/New_York" },
+          // Those of the tooling start servers of their own.
+          folders: ["packages", "examples"],
         }),
-        ...otherNodes.flatMap((major) => [
-          vitestGate(`unit tests on Node ${major}`, {
-            project: "unit",
-            root,
-            node: nodePath(major),
-          }),
-          smokeGate(major, serverUrl),
-        ]),
-        ...runBlocks,
       ],
     },
+    { lanes: 2, gates: otherNodes.flatMap((major) => nodeGates(major, serverUrl)) },
+    { lanes: 2, gates: runBlocks },
     { lanes: 1, gates: [packed.packGate] },
     { lanes: 2, gates: packed.lintGates },
     ...consumerStages(`${workFolder}/consumers`, packed, serverUrl),

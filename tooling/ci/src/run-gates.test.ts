@@ -32,6 +32,6 @@ test("a gate that throws, and one that tested nothing, have failed", async () =>
 test("what failed is shown with its output, and named again at the end", async () => {
   const said: string[] = [];
   await runStages([{ lanes: 1, gates: [gate("a", counts(0, 1))] }], (line) => said.push(line));
-  expect(said[1]).toBe("     | why");
+  expect(said).toContain("     | why");
   expect(said.at(-1)).toContain("FAIL a");
 });

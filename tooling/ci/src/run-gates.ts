@@ -18,6 +18,7 @@ export async function runStages(
     const lane = async () => {
       for (let gate = waiting.shift(); gate; gate = waiting.shift()) {
         const started = performance.now();
+        if (lanes === 1) say(`...  ${gate.name}`);
         const result = await outcome(gate);
         const line = summary(gate, result, performance.now() - started);
         totals = add(totals, result);

@@ -11,6 +11,8 @@ export interface VitestGateOptions {
   /** The Node that runs them. @defaultValue the one that runs this */
   readonly node?: string;
   readonly env?: Readonly<Record<string, string | undefined>>;
+  /** Only the tests in these folders. @defaultValue all */
+  readonly folders?: readonly string[];
 }
 
 /** The part of Vitest's JSON report that is counted. */
@@ -35,6 +37,7 @@ export function vitestGate(name: string, options: VitestGateOptions): Gate {
           args: [
             join(options.root, "node_modules/vitest/vitest.mjs"),
             "run",
+            ...(options.folders ?? []),
             `--project=${options.project}`,
             "--reporter=default",
             "--reporter=json",
