@@ -82,10 +82,10 @@ describe("a plan made for the empty database, kept while it filled", () => {
   it.each(verbs)("%s", async (name) => check(name, await early.run(queries[name])));
 });
 
-describe("a plan made without statistics for a full database", () => {
+describe.each(["generic", "custom"] as const)("a %s plan made without statistics", (mode) => {
   let explainer: Explainer;
   beforeAll(async () => {
-    explainer = await Explainer.open(pool);
+    explainer = await Explainer.open(pool, mode);
     queries = await collect();
   });
   afterAll(() => explainer.close());
@@ -97,7 +97,7 @@ describe("a plan made without statistics for a full database", () => {
     "enable_nestloop, enable_material",
     "enable_hashjoin, enable_nestloop, enable_sort",
   ])("without %s a claim still takes exactly its limit", async (settings) => {
-    const odd = await Explainer.open(pool);
+    const odd = await Explainer.open(pool, mode);
     try {
       for (const setting of settings.split(", ")) await odd.set(`${setting} = off`);
       const worker = await startWorker(store);
@@ -115,11 +115,11 @@ describe("a plan made without statistics for a full database", () => {
   });
 });
 
-describe("a plan made after ANALYZE", () => {
+describe.each(["generic", "custom"] as const)("a %s plan made after ANALYZE", (mode) => {
   let explainer: Explainer;
   beforeAll(async () => {
     await pool.query("analyze");
-    explainer = await Explainer.open(pool);
+    explainer = await Explainer.open(pool, mode);
     queries = await collect();
   });
   afterAll(() => explainer.close());

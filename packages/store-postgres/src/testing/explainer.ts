@@ -25,8 +25,8 @@ export interface Explained {
 }
 
 /**
- * Explains statements as one session of a store runs them for a long time: prepared, with a generic plan that is
- * kept from when it was first asked for.
+ * Explains statements as one session of a store runs them: prepared, with a generic plan that is kept from when it
+ * was first asked for, or with a plan for each call.
  */
 export class Explainer {
   readonly #client: pg.PoolClient;
@@ -36,9 +36,9 @@ export class Explainer {
     this.#client = client;
   }
 
-  static async open(pool: pg.Pool): Promise<Explainer> {
+  static async open(pool: pg.Pool, mode: "generic" | "custom" = "generic"): Promise<Explainer> {
     const client = await pool.connect();
-    await client.query("set plan_cache_mode = force_generic_plan");
+    await client.query(`set plan_cache_mode = force_${mode}_plan`);
     return new Explainer(client);
   }
 
