@@ -1,5 +1,5 @@
 import type { Names } from "../names.ts";
-import { msUntil, type Statement, statement } from "./statement.ts";
+import { msSince, msUntil, type Statement, statement } from "./statement.ts";
 
 /**
  * Publishes that a worker lives, restoring its row if it was removed or given up, and returns who has gone silent.
@@ -18,7 +18,7 @@ export function beat(n: Names): Statement {
   values ($1::int4, $2::text, ${n.of("clock")}(), ${n.of("clock")}(), $3::text[], $4::float8, $5::float8, $6::float8, $7::int4)
   on conflict (id) do update set beat_at = excluded.beat_at, stopping_at = null, shortest_lease_ms = excluded.shortest_lease_ms
 ), others as materialized (
-  select w.id, w.name, -${msUntil(n, "w.beat_at")} as silent_ms, ${deadAt} <= ${n.of("clock")}() as dead, ${suspectAt} <= ${n.of("clock")}() as suspect,
+  select w.id, w.name, ${msSince(n, "w.beat_at")} as silent_ms, ${deadAt} <= ${n.of("clock")}() as dead, ${suspectAt} <= ${n.of("clock")}() as suspect,
     case when ${suspectAt} > ${n.of("clock")}() then ${suspectAt} when ${deadAt} > ${n.of("clock")}() then ${deadAt} end as next_at
   from ${n.of("workers")} w where w.stopping_at is null and w.id <> $1::int4
 )

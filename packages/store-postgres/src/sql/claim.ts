@@ -1,5 +1,5 @@
 import type { Names } from "../names.ts";
-import { epochMs, msUntil, type Statement, statement } from "./statement.ts";
+import { epochMs, msSince, msUntil, type Statement, statement } from "./statement.ts";
 
 /**
  * Claims up to a limit of due jobs in one statement of three steps, so that several claimers at once each find work:
@@ -110,7 +110,7 @@ export function claim(n: Names): Statement {
   limit 1
 )
 select info.*, c.job_id::text, c.kind_id, c.priority::int4 as priority, c.seq::float8 as seq, c.run_count, c.failure_count,
-  c.carry::text as carry, c.lease_ms, ${epochMs("c.lease_expires_at")} as lease_expires_ms, -${msUntil(n, "c.visible_at")} as latency_ms,
+  c.carry::text as carry, c.lease_ms, ${epochMs("c.lease_expires_at")} as lease_expires_ms, ${msSince(n, "c.visible_at")} as latency_ms,
   b.payload::text as payload, b.headers::text as headers
 from (select ${msUntil(n, `(select min(s.at) from soon s where s.at > ${n.of("clock")}())`)} as wait_ms,
   (exists (select 1 from due))::int4 as due, (exists (select 1 from held))::int4 as held,

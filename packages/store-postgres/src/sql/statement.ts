@@ -33,6 +33,11 @@ export function msUntil(n: Names, instant: string): string {
   return `(extract(epoch from ${instant} - ${n.of("clock")}()) * 1000)::float8`;
 }
 
+/** Milliseconds from an instant until the clock, as float8. */
+export function msSince(n: Names, instant: string): string {
+  return `(extract(epoch from ${n.of("clock")}() - ${instant}) * 1000)::float8`;
+}
+
 /** Epoch milliseconds of an instant as float8: drivers parse timestamps by settings that are not ours. */
 export function epochMs(instant: string): string {
   return `(extract(epoch from ${instant}) * 1000)::float8`;
