@@ -32,7 +32,9 @@ export class Database {
   readonly #prefix: string;
   readonly #logger: Logger;
   #strict: Promise<boolean> | undefined;
-  #closed = false;
+  #running = 0;
+  #closing: Promise<void> | undefined;
+  #onIdle: () => void = () => undefined;
 
   constructor(source: SqlSource, prefix: string, logger: Logger) {
     this.#source = source;
@@ -55,21 +57,21 @@ export class Database {
 
   /** The same, but what the driver throws comes out as it is. */
   async runUnmapped(statement: Statement, values: readonly unknown[]): Promise<readonly Row[]> {
-    this.refuseIfClosed();
-    try {
-      if (!(await this.#isStrict())) return await this.#source.run(statement, values);
-      return await this.#source.transaction((connection) => connection.run(statement, values));
-    } catch (error) {
-      // The default may have been made stricter since it was asked for.
-      if (readDatabaseFault(error).sqlState === "40001") this.#strict = undefined;
-      throw error;
-    }
+    return this.#counted(async () => {
+      try {
+        if (!(await this.#isStrict())) return await this.#source.run(statement, values);
+        return await this.#source.transaction((connection) => connection.run(statement, values));
+      } catch (error) {
+        // The default may have been made stricter since it was asked for.
+        if (readDatabaseFault(error).sqlState === "40001") this.#strict = undefined;
+        throw error;
+      }
+    });
   }
 
   async transaction<T>(work: (connection: SqlConnection) => Promise<T>, doing: string): Promise<T> {
-    this.refuseIfClosed();
     try {
-      return await this.#source.transaction(work);
+      return await this.#counted(() => this.#source.transaction(work));
     } catch (error) {
       throw this.fail(error, doing);
     }
@@ -87,14 +89,32 @@ export class Database {
 
   /** Throws `closed` after {@link close}. */
   refuseIfClosed(): void {
-    if (this.#closed)
+    if (this.#closing !== undefined)
       throw new VenturiError("closed", "this store has been closed: make another to go on");
   }
 
-  async close(): Promise<void> {
-    if (this.#closed) return;
-    this.#closed = true;
-    await this.#source.close();
+  /** Refuses what is asked from now on, and resolves when what is under way has ended. */
+  close(): Promise<void> {
+    this.#closing ??= this.#idle().then(() => this.#source.close());
+    return this.#closing;
+  }
+
+  #idle(): Promise<void> {
+    if (this.#running === 0) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#onIdle = resolve;
+    });
+  }
+
+  async #counted<T>(work: () => Promise<T>): Promise<T> {
+    this.refuseIfClosed();
+    this.#running += 1;
+    try {
+      return await work();
+    } finally {
+      this.#running -= 1;
+      if (this.#running === 0) this.#onIdle();
+    }
   }
 
   #isStrict(): Promise<boolean> {

@@ -54,6 +54,9 @@ import { Settling } from "./settling.ts";
 import { queryJobs } from "./sql/query-jobs.ts";
 import { createStatements, type Statements } from "./statements.ts";
 
+/** Of the store's own pool: a network that swallows everything must not be waited for without limit. */
+const connectTimeoutMs = 10_000;
+
 /** Which release of the SQL contract this code speaks; published with each worker. */
 const codeVersion = 1;
 
@@ -117,12 +120,13 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
    * Rejects with `invalid-argument` for a bad option and with `database` where nobody answers or lets us in.
    */
   static async connect(options: ConnectOptions): Promise<PostgresStore> {
-    const { connectionString: url, maxConnections: max, ...rest } = options;
+    const { connectionString: url, maxConnections: max, ...rest } = options ?? {};
     const { ssl } = resolveOptions(rest, ["connectionString", "maxConnections"]);
     const config: pg.PoolConfig = {
       connectionString: connectionString("connectionString", url),
       max: maxConnections(max),
       keepAlive: true,
+      connectionTimeoutMillis: connectTimeoutMs,
     };
     if (ssl !== undefined) config.ssl = ssl;
     const pool = new pg.Pool(config);

@@ -1,0 +1,247 @@
+import { inspect } from "node:util";
+import { isVenturiError } from "@venturi/core";
+import { testDatabase } from "@venturi-tooling/testing";
+import { Kysely, PostgresDialect } from "kysely";
+import pg from "pg";
+import { describe, expect, it } from "vitest";
+import { PostgresStore } from "./postgres-store.ts";
+import { failureOf } from "./testing/failure-of.ts";
+import { job, newId } from "./testing/store-fixture.ts";
+import { tcpProxy } from "./testing/tcp-proxy.ts";
+import { until } from "./testing/until.ts";
+
+const { url, pool } = await testDatabase();
+
+/** The connection string with another part, and a name by which its connections are told apart. */
+function altered(
+  changes: Partial<Pick<URL, "port" | "hostname" | "password" | "pathname" | "username">>,
+): string {
+  const changed = Object.assign(new URL(url), changes);
+  changed.searchParams.set("application_name", "altered");
+  return changed.href;
+}
+
+const connections = async (name: string) =>
+  (await pool.query("select from pg_stat_activity where application_name = $1", [name])).rows
+    .length;
+
+describe("connect", () => {
+  it("opens a pool of the store's own, which close ends", async () => {
+    const store = await PostgresStore.connect({ connectionString: altered({}), maxConnections: 3 });
+    await Promise.all(Array.from({ length: 30 }, () => store.enqueue({ jobs: [job("k")] })));
+    expect(await connections("altered")).toBe(3);
+    await store.close();
+    await until(async () => (await connections("altered")) === 0);
+  });
+
+  it("closes at the end of its scope", async () => {
+    {
+      await using store = await PostgresStore.connect({ connectionString: altered({}) });
+      await store.listen({ onWake: () => undefined }).listening;
+      expect(await connections("altered")).toBe(2);
+    }
+    await until(async () => (await connections("altered")) === 0);
+  });
+
+  const wrong: [string, () => string, { sqlState?: string; isRetryable: boolean }][] = [
+    ["a port where nobody listens", () => altered({ port: "1" }), { isRetryable: true }],
+    [
+      "a host that does not exist",
+      () => altered({ hostname: "absent.invalid" }),
+      { isRetryable: true },
+    ],
+    [
+      "a wrong password",
+      () => altered({ password: "s3cret-guess" }),
+      { sqlState: "28P01", isRetryable: false },
+    ],
+    [
+      "a user that does not exist",
+      () => altered({ username: "nobody_here" }),
+      { sqlState: "28P01", isRetryable: false },
+    ],
+    [
+      "a database that does not exist",
+      () => altered({ pathname: "/absent" }),
+      { sqlState: "3D000", isRetryable: false },
+    ],
+  ];
+
+  it.each(wrong)(
+    "with %s is a database error without the password, and leaves nothing behind",
+    async (_, makeUrl, expected) => {
+      const connectionString = makeUrl();
+      const error = await failureOf(PostgresStore.connect({ connectionString }));
+      expect(error).toMatchObject({ code: "database", ...expected });
+      expect(error.message).toContain("connect to the database");
+      expectNoSecret(error, new URL(connectionString).password);
+      await until(async () => (await connections("altered")) === 0);
+    },
+  );
+
+  it.each([
+    "postgres://ann:s3cret@host:70000/db",
+    "postgres://ann:s3cret@host:port/db",
+    "postgres://ann:s3c/ret@host/db",
+  ])(
+    "with an unreadable string (%#) is invalid-argument without the password",
+    async (connectionString) => {
+      const error = await failureOf(PostgresStore.connect({ connectionString }));
+      expect(error).toMatchObject({ code: "invalid-argument", argument: "connectionString" });
+      expectNoSecret(error, "s3cret");
+      const listen = () => new PostgresStore({ pool, listenConnectionString: connectionString });
+      expect(listen).toThrow(expect.objectContaining({ argument: "listenConnectionString" }));
+    },
+  );
+
+  it("to a server that hangs up at once leaves no socket behind", async () => {
+    const proxy = await tcpProxy(url);
+    proxy.mode = "closes";
+    const error = await failureOf(PostgresStore.connect({ connectionString: proxy.url }));
+    expect(error).toMatchObject({ code: "database", isRetryable: true });
+    expect(proxy.accepted).toBe(1);
+    expect(proxy.open).toBe(0);
+    await proxy.close();
+  });
+
+  it("to a server that never answers gives up", async () => {
+    const proxy = await tcpProxy(url);
+    proxy.mode = "swallows";
+    const error = await failureOf(PostgresStore.connect({ connectionString: proxy.url }));
+    expect(error).toMatchObject({ code: "database", isRetryable: true });
+    await until(() => proxy.open === 0);
+    await proxy.close();
+  });
+});
+
+function expectNoSecret(error: Error, secret: string): void {
+  expect(secret).not.toBe("");
+  for (const shown of [
+    error.message,
+    JSON.stringify(error),
+    String(error.stack),
+    inspect(error, { depth: 10 }),
+  ])
+    expect(shown).not.toContain(secret);
+}
+
+describe("close", () => {
+  it("may be called twice, also at the same time", async () => {
+    const store = await PostgresStore.connect({ connectionString: url });
+    await Promise.all([store.close(), store.close()]);
+    await store.close();
+    await store[Symbol.asyncDispose]();
+  });
+
+  it("lets what is under way come to its end", async () => {
+    const store = await PostgresStore.connect({ connectionString: url });
+    const id = newId();
+    const enqueueing = store.enqueue({ jobs: [job("k", { id })] });
+    await new Promise((resolve) => setImmediate(resolve));
+    await store.close();
+    await expect(enqueueing).resolves.toMatchObject({ jobs: [{ id }] });
+  });
+
+  it.each(["own", "borrowed"])(
+    "makes every later call fail with closed (%s pool)",
+    async (kind) => {
+      const store =
+        kind === "own"
+          ? await PostgresStore.connect({ connectionString: url })
+          : new PostgresStore({ pool });
+      await store.close();
+      const calls = [
+        () => store.enqueue({ jobs: [job("k")] }),
+        () => store.findJob({ id: newId() }),
+        () => store.migrate(),
+        () => store.configure({ notify: true }),
+        async () => store.listen({ onWake: () => undefined }),
+      ];
+      for (const call of calls)
+        expect(await failureOf(call())).toMatchObject({ code: "closed", isRetryable: false });
+    },
+  );
+});
+
+describe("options that are refused, by name", () => {
+  const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) });
+  const client = new pg.Client({ connectionString: url });
+  const made = (options: object) => () => new PostgresStore(options as { pool: pg.Pool });
+
+  it.each<[string, object]>([
+    ["perfix", { pool, perfix: "a" }],
+    ["connectionString", { pool, connectionString: url }],
+    ["prefix", { pool, prefix: "A" }],
+    ["schema", { pool, schema: "" }],
+    ["schema", { pool, schema: 7 }],
+    ["preparedStatements", { pool, preparedStatements: "no" }],
+    ["listen", { pool, listen: 0 }],
+    ["listenConnectionString", { pool, listenConnectionString: "" }],
+    ["pool", {}],
+    ["pool", { pool: undefined }],
+    ["pool", { pool: null }],
+    ["pool", { pool: url }],
+    ["pool", { pool: {} }],
+    ["pool", { pool: db }],
+    ["pool", { pool: client }],
+    ["pool", { db: pool }],
+    ["pool", { pool, db }],
+  ])("%s: %#", (argument, options) => {
+    expect(made(options)).toThrow(expect.objectContaining({ code: "invalid-argument", argument }));
+  });
+
+  it.each<[string, object | null]>([
+    ["connectionString", null],
+    ["connectionString", {}],
+    ["connectionString", { connectionString: "" }],
+    ["connectionString", { connectionString: 5 }],
+    ["maxConnections", { connectionString: url, maxConnections: 0 }],
+    ["maxConnections", { connectionString: url, maxConnections: 1.5 }],
+    ["maxConnections", { connectionString: url, maxConnections: "5" }],
+    ["max", { connectionString: url, max: 5 }],
+    ["pool", { connectionString: url, pool }],
+  ])("%s of connect: %#", async (argument, options) => {
+    const error = await failureOf(PostgresStore.connect(options as { connectionString: string }));
+    expect(error).toMatchObject({ code: "invalid-argument", argument });
+  });
+
+  it("all with an error that says what to do, and no statement sent", async () => {
+    try {
+      made({ pool, perfix: "a" })();
+      expect.unreachable();
+    } catch (error) {
+      if (!isVenturiError(error)) throw error;
+      expect(error.message).toContain("prefix, schema");
+    }
+  });
+});
+
+describe("within", () => {
+  const store = new PostgresStore({ pool });
+  const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) });
+
+  it.each([
+    ["a pool", pool],
+    ["a Kysely instance", db],
+    ["nothing", undefined],
+    ["an object", {}],
+  ])("%s is no transaction", (_, tx) => {
+    expect(() => store.within(tx as never)).toThrow(
+      expect.objectContaining({ code: "invalid-argument", argument: "tx" }),
+    );
+  });
+
+  it("a client is, and so is a Kysely transaction: both are left to their owner to end", async () => {
+    const ids = [newId(), newId()];
+    const client = await pool.connect();
+    await client.query("begin");
+    await store.within(client).enqueue({ jobs: [job("k", { id: ids[0] as string })] });
+    await client.query("rollback");
+    client.release();
+    await db
+      .transaction()
+      .execute((trx) => store.within(trx).enqueue({ jobs: [job("k", { id: ids[1] as string })] }));
+    const found = await Promise.all(ids.map((id) => store.findJob({ id })));
+    expect(found.map((result) => result.job !== null)).toEqual([false, true]);
+  });
+});
