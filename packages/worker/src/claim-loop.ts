@@ -12,7 +12,7 @@ const mostBlockedMs = 1_000;
 const leastAfterErrorMs = 250;
 
 /** What a claim says about one kind. */
-export interface ClaimTerms {
+interface ClaimTerms {
   readonly leaseMs: number;
   readonly backstop: number | null;
 }

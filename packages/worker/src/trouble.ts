@@ -7,7 +7,7 @@ const logWindowMs = 60_000;
 
 /** Waits between tries of a call that fails, in milliseconds. */
 const firstDelayMs = 250;
-export const longestDelayMs = 4_000;
+const longestDelayMs = 4_000;
 
 export interface TroubleOptions {
   readonly clock: Clock;
