@@ -174,6 +174,28 @@ CREATE OR REPLACE FUNCTION public.venturi_clock()
 AS $function$select pg_catalog.statement_timestamp()$function$
 ;
 
+CREATE OR REPLACE FUNCTION public.venturi_complete_v1(p_worker integer, p_job uuid, p_run integer, p_note text, p_attachment jsonb)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+begin
+  with ended as (
+    delete from "public"."venturi_queue" q where q.job_id = p_job and q.claimed_by = p_worker
+      and q.run_count = p_run
+    returning q.job_id, q.run_count, q.claimed_at, q.kind_id, q.failure_count
+  )
+  insert into "public"."venturi_journal" (recorded_at, started_at, job_id, kind_id, run_no, failure_count, worker_id, outcome, note, attachment)
+  select "public"."venturi_clock"(), e.claimed_at, e.job_id, e.kind_id, e.run_count, e.failure_count, p_worker, 'c',
+    p_note, p_attachment from ended e;
+  if not found then
+    raise exception 'run % of job % no longer holds its claim', p_run, p_job
+      using errcode = 'VT004', hint = 'Roll back: another run of the job may be under way.';
+  end if;
+end
+$function$
+;
+
 CREATE OR REPLACE FUNCTION public.venturi_enqueue_v1(jobs jsonb)
  RETURNS TABLE(ord integer, id text, outcome text)
  LANGUAGE plpgsql
@@ -207,14 +229,14 @@ begin
       (array_agg(p.problem order by x.ord) filter (where p.problem is not null))[1]
     into v_ids, v_kinds, v_kind_ids, v_priorities, v_keys, v_merges, v_ats, v_leases, v_payloads, v_headers, v_decisions, v_problem
     from (
-      select r.ord, r.kind, r.dedup_key, case when r.lease_ms > 2.5e14 then 2.5e14 else r.lease_ms end as lease_ms, r.headers, r.decision,
+      select r.ord, r.kind, r.dedup_key, case when r.lease_ms > 3e14 then 3e14 else r.lease_ms end as lease_ms, r.headers, r.decision,
         coalesce(r.payload, 'null') as payload,
         coalesce(r.id, (lpad(to_hex((extract(epoch from v_clock) * 1000)::bigint), 12, '0')
           || substr(replace(gen_random_uuid()::text, '-', ''), 13))::uuid) as id,
         case when r.dedup_key is not null then coalesce(r.merge, 'replace') end as merge,
         case coalesce(r.priority, 'normal') when 'high' then 0 when 'normal' then 1 when 'low' then 2 end::smallint as tier,
         case when r.run_at is not null then greatest(r.run_at, v_clock)
-          when r.delay_ms > 0 then v_clock + make_interval(secs => least(r.delay_ms, 2.5e14) / 1000)
+          when r.delay_ms > 0 then v_clock + make_interval(secs => least(r.delay_ms, 3e14) / 1000)
           else v_clock end as due,
         case
           when r.kind is null or length(r.kind) not between 1 and 200 then r.ord || ': kind must have 1 to 200 characters'
@@ -411,8 +433,8 @@ begin
 
   -- Once a call, and only if a worker could sleep past it: NOTIFY takes a database-wide lock at commit.
   if v_soonest is not null and (v_soonest <= v_clock or v_soonest <= v_clock + make_interval(secs => (
-      select least(coalesce(max(w.poll_max_ms), 0), 2.5e14) / 1000 from "public"."venturi_workers" w
-      where w.stopping_at is null and w.beat_at + make_interval(secs => least(w.worker_timeout_ms, 2.5e14) / 1000) > v_clock)))
+      select least(coalesce(max(w.poll_max_ms), 0), 3e14) / 1000 from "public"."venturi_workers" w
+      where w.stopping_at is null and w.beat_at + make_interval(secs => least(w.worker_timeout_ms, 3e14) / 1000) > v_clock)))
     and (select m.notify from "public"."venturi_meta" m)
   then
     perform pg_notify('venturi', '');

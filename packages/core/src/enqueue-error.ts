@@ -6,6 +6,7 @@ import type { EnqueueJob } from "./store.ts";
 /** SQLSTATEs that the enqueue function of the migrations raises itself. */
 const idConflictState = "VT001";
 const refusedState = "VT002";
+const changedState = "VT003";
 /** The function does not wait for another call that brings the same id at the same moment. */
 const uniqueViolation = "23505";
 
@@ -34,6 +35,13 @@ export function toEnqueueError(
       "invalid-argument",
       `could not ${doing}: ${fault.message}; the database may be at another version than this producer`,
       { cause: error, argument: "job", sqlState: fault.sqlState },
+    );
+  }
+  if (fault.sqlState === changedState) {
+    return new VenturiError(
+      "merge",
+      `could not ${doing}: the pending job that a merge was decided about has changed; enqueue again, and it is decided anew`,
+      { cause: error, sqlState: fault.sqlState, isRetryable: true },
     );
   }
   if (fault.sqlState === uniqueViolation && fault.message.includes(`${prefix}_jobs_pkey`)) {

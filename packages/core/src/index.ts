@@ -45,6 +45,7 @@ export type { JobFilter, JobPage } from "./job-filter.ts";
 export { isJobId, type JobId } from "./job-id.ts";
 export type {
   CountsByKind,
+  EndStatus,
   FailureDetail,
   JobRecord,
   JobStatus,
@@ -67,13 +68,20 @@ export {
   type ClaimRef,
   type ClaimRequest,
   type ClaimResult,
+  type CleanupRequest,
+  type CompleteRequest,
   type EnqueuedJob,
   type EnqueueJob,
   type EnqueueOutcome,
   type EnqueueRequest,
+  type ExtendLeaseRequest,
+  type ExtendLeaseResult,
+  type FindCandidatesRequest,
+  type FindCandidatesResult,
   type FindStaleRequest,
   type HandBackRequest,
   type JobQuery,
+  type JobRequest,
   type Notifier,
   type OperatorStore,
   PORT_VERSION,
@@ -103,6 +111,14 @@ export {
 } from "./claim-plan.ts";
 export { isDefect } from "./defect.ts";
 export { resolveJobFilter, toJobPage } from "./job-filter.ts";
+export {
+  type ChosenCandidate,
+  type MergeCandidate,
+  type MergeChoice,
+  type MergePlan,
+  planMerges,
+  type UndecidedJob,
+} from "./merge-plan.ts";
 export { decideRecovery, type Recovery, type StaleClaim } from "./recovery.ts";
 export {
   decideSettlement,
@@ -121,7 +137,7 @@ export { encodeDedupKey, MAX_DEDUP_KEY_CHARACTERS } from "./dedup-key.ts";
 export { differenceMs, durationMs, FAR_FUTURE_MS, toDate, toEpochMs } from "./duration.ts";
 export { MAX_HEADERS_LENGTH, readHeaders, toHeaders } from "./headers.ts";
 export { createJobIds, fromUuid, type JobIdSources, toJobId, toUuid } from "./job-id.ts";
-export { jobStatuses, journalOutcomes } from "./journal.ts";
+export { endStatuses, jobStatuses, journalOutcomes } from "./journal.ts";
 export { isKind, MAX_KIND_CHARACTERS, toKind } from "./kind.ts";
 export { MAX_LEASE_MS, MIN_LEASE_MS, toLeaseMs } from "./lease.ts";
 export { isConstantMerge, isDecision } from "./merge.ts";
@@ -163,6 +179,7 @@ export {
 } from "./database-error.ts";
 export { enqueueUnknown, toEnqueueError } from "./enqueue-error.ts";
 export { encodeEnqueue } from "./enqueue-wire.ts";
+export { decodeMergeCandidates, encodeMergeKeys } from "./merge-wire.ts";
 export {
   DEFAULT_NAMES,
   type NameOptions,

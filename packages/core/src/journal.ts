@@ -13,6 +13,11 @@ export const jobStatuses: readonly JobStatus[] = Object.freeze([
   "cancelled",
 ]);
 
+/** How a job can end. */
+export type EndStatus = Extract<JobStatus, "completed" | "dead" | "cancelled">;
+
+export const endStatuses: readonly EndStatus[] = Object.freeze(["completed", "dead", "cancelled"]);
+
 /**
  * What a journal entry records. `completed`, `paused`, `retried`, `dead`, `stale-recovered` and `released` end a
  * run; `merged`, `cancelled` and `requeued` happen between runs.

@@ -1,9 +1,10 @@
 import type { Turn } from "./claim-plan.ts";
 import type { Headers } from "./headers.ts";
 import type { JobId } from "./job-id.ts";
-import type { JobRecord, JobStatus, JournalEntry } from "./journal.ts";
+import type { EndStatus, JobRecord, JobStatus, JournalEntry, Stats } from "./journal.ts";
 import type { Logger } from "./logger.ts";
 import type { ConstantMerge } from "./merge.ts";
+import type { MergeCandidate, MergeChoice } from "./merge-plan.ts";
 import type { Priority } from "./priority.ts";
 import type { Recovery, StaleClaim } from "./recovery.ts";
 import type { Settlement } from "./settlement.ts";
@@ -51,6 +52,8 @@ export interface EnqueueJob {
   /** The task's own lease in milliseconds, evaluated at enqueue; absent: the claim's. */
   readonly leaseMs?: number | null;
   readonly headers?: Headers | null;
+  /** What the task's merge function has decided, instead of `merge`; only with a key. */
+  readonly decision?: MergeChoice;
 }
 
 /**
@@ -74,10 +77,22 @@ export interface ProducerStore extends Port {
   /**
    * Stores all jobs or none, in the order given, and wakes workers if any is due soon.
    *
-   * Throws `VenturiError` `id-conflict` when an id belongs to another kind or key, and `database` when the
-   * statement failed.
+   * Throws `VenturiError` `id-conflict` when an id belongs to another kind or key, `merge` with `isRetryable` when
+   * the pending job that a decision is about has changed since it was read, and `database` when the statement failed.
    */
   enqueue(request: EnqueueRequest): Promise<{ readonly jobs: readonly EnqueuedJob[] }>;
+  /** For merge functions: the pending jobs of each key, first come first. Locks nothing. */
+  findCandidates(request: FindCandidatesRequest): Promise<FindCandidatesResult>;
+}
+
+export interface FindCandidatesRequest {
+  readonly keys: readonly { readonly kind: string; readonly dedupKey: string }[];
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface FindCandidatesResult {
+  /** For each key in order: its pending jobs. */
+  readonly candidates: readonly (readonly MergeCandidate[])[];
 }
 
 // ── working ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -163,6 +178,31 @@ export interface SettleRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
+export interface ExtendLeaseRequest {
+  readonly worker: WorkerId;
+  readonly extensions: readonly (ClaimRef & {
+    /** From the store's clock, in milliseconds; a lease is never shortened. */
+    readonly leaseMs: number;
+  })[];
+  readonly signal?: AbortSignal | undefined;
+}
+
+export type ExtendLeaseResult =
+  | {
+      readonly verdict: "applied";
+      readonly leaseExpiresAt: Date;
+      /** From the store's clock until then, in milliseconds. */
+      readonly leaseMs: number;
+    }
+  | { readonly verdict: "busy" | "lost" };
+
+export interface CompleteRequest extends ClaimRef {
+  readonly worker: WorkerId;
+  readonly note: string | null;
+  /** JSON text. */
+  readonly attachment: string | null;
+}
+
 export interface ClaimRef {
   readonly jobId: JobId;
   readonly runCount: number;
@@ -225,6 +265,16 @@ export interface WorkerStore<Tx = never> extends Port {
   settle(request: SettleRequest): Promise<{ readonly verdicts: readonly SettleVerdict[] }>;
   /** Undoes claims whose handler never started: pending, run count as before, no journal entry. */
   handBack(request: HandBackRequest): Promise<{ readonly verdicts: readonly SettleVerdict[] }>;
+
+  /** Moves the ends of leases while their claims are held; results in order. */
+  extendLease(
+    request: ExtendLeaseRequest,
+  ): Promise<{ readonly results: readonly ExtendLeaseResult[] }>;
+  /**
+   * Completes a run inside the caller's own transaction. Rejects with `claim-lost` when the claim is no longer held,
+   * and then that transaction cannot commit. Absent where `capabilities.transactions` is false.
+   */
+  complete?(tx: Tx, request: CompleteRequest): Promise<void>;
 
   /** Publishes that the session lives (restoring its row if it was removed) and returns who has gone silent. */
   beat(
@@ -292,6 +342,27 @@ export interface OperatorStore extends Port {
   /** Newest first by id, at most `limit`. */
   queryJobs(query: JobQuery): Promise<{ readonly jobs: readonly JobRecord[] }>;
   readJournal(request: ReadJournalRequest): Promise<{ readonly entries: readonly JournalEntry[] }>;
+  /** One consistent snapshot; its cost does not grow with completed jobs. */
+  stats(request: { readonly signal?: AbortSignal | undefined }): Promise<{ readonly stats: Stats }>;
+  /** Deletes ended jobs with their journals, in bounded batches; safe from several processes at once. */
+  cleanup(request: CleanupRequest): Promise<{ readonly deleted: number }>;
+  /** Puts a dead job back: due now, failures forgotten. */
+  retry(request: JobRequest): Promise<{ readonly applied: boolean }>;
+  /** Ends a pending job as cancelled. */
+  cancel(request: JobRequest): Promise<{ readonly applied: boolean }>;
+}
+
+export interface JobRequest {
+  readonly id: JobId;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface CleanupRequest {
+  /** Exclusive. */
+  readonly finishedBefore: Date;
+  readonly kind: string | null;
+  readonly statuses: readonly EndStatus[];
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Everything an adapter can implement; `Tx` is the transaction that `within` and `ctx.complete` accept. */

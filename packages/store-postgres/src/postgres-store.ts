@@ -2,12 +2,20 @@ import {
   type BeatResult,
   type ClaimRequest,
   type ClaimResult,
+  type CleanupRequest,
+  type CompleteRequest,
   type EnqueueRequest,
+  type ExtendLeaseRequest,
+  type ExtendLeaseResult,
+  type FindCandidatesRequest,
+  type FindCandidatesResult,
+  type FindStaleRequest,
   type HandBackRequest,
   invalidArgument,
   type JobId,
   type JobQuery,
   type JobRecord,
+  type JobRequest,
   type JournalEntry,
   type Logger,
   type Notifier,
@@ -18,12 +26,11 @@ import {
   type SettleRequest,
   type SettleVerdict,
   type StaleClaim,
+  type Stats,
   type Store,
   type StoreCapabilities,
   type Subscription,
   toDatabaseError,
-  toEnqueueError,
-  toUuid,
   type WorkerId,
   type WorkerRegistration,
 } from "@venturi/core";
@@ -36,11 +43,13 @@ import {
   createSource,
   type PostgresTransaction,
 } from "./connections.ts";
-import { Database } from "./database.ts";
+import { Database, type SqlConnection } from "./database.ts";
 import { Kinds } from "./kinds.ts";
+import { Liveness } from "./liveness.ts";
 import { migrate } from "./migrate.ts";
 import type { Names } from "./names.ts";
 import { type NotifierOptions, subscribe } from "./notifier.ts";
+import { Operating } from "./operating.ts";
 import {
   type BorrowOptions,
   type ConnectOptions,
@@ -49,16 +58,11 @@ import {
   resolveOptions,
 } from "./options.ts";
 import { createProducer } from "./producer.ts";
-import { toJobRecord, toJournalEntry, toStaleClaim } from "./row-mapping.ts";
 import { Settling } from "./settling.ts";
-import { queryJobs } from "./sql/query-jobs.ts";
 import { createStatements, type Statements } from "./statements.ts";
 
 /** Of the store's own pool: a network that swallows everything must not be waited for without limit. */
 const connectTimeoutMs = 10_000;
-
-/** Which release of the SQL contract this code speaks; published with each worker. */
-const codeVersion = 1;
 
 /**
  * The PostgreSQL store: everything that queue and worker ask for, as single statements over a `pg` pool or a Kysely
@@ -79,6 +83,8 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
   readonly #kinds: Kinds;
   readonly #statements: Statements;
   readonly #settling: Settling;
+  readonly #liveness: Liveness;
+  readonly #operating: Operating;
   readonly #producer: ProducerStore;
   readonly #preparedStatements: boolean;
   readonly #listenClient: NotifierOptions["createClient"] | null;
@@ -99,19 +105,13 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
     this.#kinds = new Kinds(this.#database, resolved.names);
     this.#statements = createStatements(resolved.names);
     this.#settling = new Settling(this.#database, this.#statements);
+    this.#liveness = new Liveness(this.#database, this.#statements);
+    this.#operating = new Operating(this.#database, this.#statements, this.#names);
     this.#listenClient = createListenClient(options, resolved);
     this.capabilities = { transactions: true, notifications: this.#listenClient !== null };
-    this.#producer = createProducer(
-      this.#statements.enqueue,
-      this.capabilities,
-      async (statement, values, request) => {
-        try {
-          return await this.#database.runUnmapped(statement, values);
-        } catch (error) {
-          throw this.#enqueueError(error, request);
-        }
-      },
-    );
+    this.#producer = this.#createProducer({
+      run: (statement, values) => this.#database.runUnmapped(statement, values),
+    });
   }
 
   /**
@@ -184,40 +184,30 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
     return this.#producer.enqueue(request);
   }
 
-  within(tx: PostgresTransaction): ProducerStore {
-    const connection = connectionOf(tx, this.#preparedStatements);
-    return createProducer(
-      this.#statements.enqueue,
-      this.capabilities,
-      async (statement, values, request) => {
-        try {
-          return await connection.run(statement, values);
-        } catch (error) {
-          throw this.#enqueueError(error, request);
-        }
-      },
-    );
+  findCandidates(request: FindCandidatesRequest): Promise<FindCandidatesResult> {
+    return this.#producer.findCandidates(request);
   }
 
-  #enqueueError(error: unknown, { jobs }: EnqueueRequest): Error {
-    return toEnqueueError(error, { jobs, prefix: this.#names.prefix });
+  within(tx: PostgresTransaction): ProducerStore {
+    return this.#createProducer(connectionOf(tx, this.#preparedStatements));
+  }
+
+  #createProducer(connection: SqlConnection): ProducerStore {
+    const { prefix } = this.#names;
+    const { capabilities } = this;
+    return createProducer({ statements: this.#statements, capabilities, prefix, connection });
   }
 
   // ── working ────────────────────────────────────────────────────────────────────────────────────────────────────
 
   async startWorker(request: WorkerRegistration): Promise<{ readonly worker: WorkerId }> {
     await this.#kinds.load(request.kinds);
-    const [row] = await this.#database.run(
-      this.#statements.startWorker,
-      registration(request),
-      "start a worker",
-    );
-    return { worker: row?.["id"] as number };
+    return { worker: await this.#liveness.startWorker(request) };
   }
 
   async stopWorker({ worker }: { readonly worker: WorkerId }): Promise<void> {
     this.#claimers.delete(worker);
-    await this.#database.run(this.#statements.stopWorker, [worker], "stop a worker");
+    await this.#liveness.stopWorker(worker);
   }
 
   claim(request: ClaimRequest): Promise<ClaimResult> {
@@ -239,79 +229,31 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
     return { verdicts: await this.#settling.handBack(request) };
   }
 
-  async beat(request: WorkerRegistration & { readonly worker: WorkerId }): Promise<BeatResult> {
-    const rows = await this.#database.run(
-      this.#statements.beat,
-      [request.worker, ...registration(request)],
-      "beat",
-    );
-    const [first] = rows;
-    return {
-      silent: rows.flatMap((row) =>
-        row["id"] === null
-          ? []
-          : [
-              {
-                worker: row["id"] as number,
-                name: row["name"] as string,
-                silentMs: row["silent_ms"] as number,
-                dead: row["dead"] === 1,
-              },
-            ],
-      ),
-      nextSuspectMs: (first?.["next_suspect_ms"] ?? null) as number | null,
-      serverUpMs: first?.["server_up_ms"] as number,
-    };
+  async extendLease(
+    request: ExtendLeaseRequest,
+  ): Promise<{ readonly results: readonly ExtendLeaseResult[] }> {
+    return { results: await this.#settling.extendLease(request) };
   }
 
-  async findStale(request: {
-    readonly holders: readonly { readonly worker: WorkerId; readonly overdueOnly: boolean }[];
-    readonly orphans: boolean;
-    readonly limit: number;
-  }): Promise<{ readonly claims: readonly StaleClaim[] }> {
-    const { holders, orphans, limit } = request;
-    const claims: StaleClaim[] = [];
-    if (holders.length > 0) {
-      const all = holders.filter(({ overdueOnly }) => !overdueOnly).map(({ worker }) => worker);
-      const rows = await this.#database.run(
-        this.#statements.findStale,
-        [holders.map(({ worker }) => worker), all, limit],
-        "look for stale claims",
-      );
-      claims.push(...rows.map(toStaleClaim));
-      const done = all.filter((worker) => !claims.some(({ holder }) => holder === worker));
-      if (done.length > 0 && claims.length < limit) {
-        await this.#database.run(this.#statements.giveUpWorkers, [done], "give up dead workers");
-      }
+  async complete(tx: PostgresTransaction, request: CompleteRequest): Promise<void> {
+    const connection = connectionOf(tx, this.#preparedStatements);
+    try {
+      await this.#settling.complete(connection, request);
+    } catch (error) {
+      throw this.#database.fail(error, "complete a run");
     }
-    if (orphans && claims.length < limit) {
-      const rows = await this.#database.run(
-        this.#statements.findOrphans,
-        [limit - claims.length],
-        "look for orphaned claims",
-      );
-      claims.push(...rows.map(toStaleClaim));
-    }
-    return { claims };
   }
 
-  async recover({ recoveries }: RecoverRequest): Promise<{ readonly applied: readonly boolean[] }> {
-    if (recoveries.length === 0) return { applied: [] };
-    const rows = await this.#database.run(
-      this.#statements.recover,
-      [
-        recoveries.map(({ jobId }) => toUuid(jobId)),
-        recoveries.map(({ runCount }) => runCount),
-        recoveries.map(({ holder }) => holder),
-        recoveries.map(({ outcome }) => (outcome === "dead" ? "d" : "s")),
-        recoveries.map(({ delayMs }) => delayMs),
-        recoveries.map(({ note }) => note),
-      ],
-      "recover stale claims",
-    );
-    const applied = new Array<boolean>(recoveries.length).fill(false);
-    for (const row of rows) applied[(row["ord"] as number) - 1] = true;
-    return { applied };
+  beat(request: WorkerRegistration & { readonly worker: WorkerId }): Promise<BeatResult> {
+    return this.#liveness.beat(request);
+  }
+
+  async findStale(request: FindStaleRequest): Promise<{ readonly claims: readonly StaleClaim[] }> {
+    return { claims: await this.#liveness.findStale(request) };
+  }
+
+  async recover(request: RecoverRequest): Promise<{ readonly applied: readonly boolean[] }> {
+    return { applied: await this.#liveness.recover(request) };
   }
 
   listen({
@@ -360,39 +302,30 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
   }
 
   async queryJobs(query: JobQuery): Promise<{ readonly jobs: readonly JobRecord[] }> {
-    const { statement, values } = queryJobs(this.#names, query);
-    const rows = await abortable(this.#database.run(statement, values, "read jobs"), query.signal);
-    return { jobs: rows.map(toJobRecord) };
+    return { jobs: await this.#operating.queryJobs(query) };
   }
 
-  async readJournal({
-    jobId,
-    limit,
-    signal,
-  }: ReadJournalRequest): Promise<{ readonly entries: readonly JournalEntry[] }> {
-    const reading = this.#database.run(
-      this.#statements.readJournal,
-      [toUuid(jobId), limit ?? null],
-      "read the journal",
-    );
-    return { entries: (await abortable(reading, signal)).map(toJournalEntry) };
+  async readJournal(
+    request: ReadJournalRequest,
+  ): Promise<{ readonly entries: readonly JournalEntry[] }> {
+    return { entries: await this.#operating.readJournal(request) };
   }
-}
 
-function registration({
-  name,
-  kinds,
-  pollMaxMs,
-  workerTimeoutMs,
-  shortestLeaseMs,
-}: WorkerRegistration): readonly unknown[] {
-  const finite = (ms: number) => Math.min(ms, 1e15);
-  return [
-    name,
-    [...kinds],
-    finite(pollMaxMs),
-    finite(workerTimeoutMs),
-    finite(shortestLeaseMs),
-    codeVersion,
-  ];
+  async stats({ signal }: { readonly signal?: AbortSignal | undefined } = {}): Promise<{
+    readonly stats: Stats;
+  }> {
+    return { stats: await this.#operating.stats(signal) };
+  }
+
+  async cleanup(request: CleanupRequest): Promise<{ readonly deleted: number }> {
+    return { deleted: await this.#operating.cleanup(request) };
+  }
+
+  async retry({ id }: JobRequest): Promise<{ readonly applied: boolean }> {
+    return { applied: await this.#operating.apply("retry", id) };
+  }
+
+  async cancel({ id }: JobRequest): Promise<{ readonly applied: boolean }> {
+    return { applied: await this.#operating.apply("cancel", id) };
+  }
 }

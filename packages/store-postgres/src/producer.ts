@@ -1,44 +1,64 @@
 import {
+  decodeMergeCandidates,
   type EnqueuedJob,
   type EnqueueOutcome,
-  type EnqueueRequest,
   encodeEnqueue,
+  encodeMergeKeys,
   fromUuid,
+  isVenturiError,
   PORT_VERSION,
   type ProducerStore,
   type StoreCapabilities,
+  toDatabaseError,
+  toEnqueueError,
 } from "@venturi/core";
-import type { Row } from "./database.ts";
-import type { Statement } from "./sql/statement.ts";
+import type { SqlConnection } from "./database.ts";
+import type { Statements } from "./statements.ts";
 
-/** Runs the enqueue statement and maps what its driver throws. */
-export type RunEnqueue = (
-  statement: Statement,
-  values: readonly unknown[],
-  request: EnqueueRequest,
-) => Promise<readonly Row[]>;
+export interface ProducerOptions {
+  readonly statements: Statements;
+  readonly capabilities: StoreCapabilities;
+  readonly prefix: string;
+  /** The store's own connections or a caller's transaction; what the driver throws comes out as it is. */
+  readonly connection: SqlConnection;
+}
 
-/** The producing half of the store, over the store's own connections or a caller's transaction. */
-export function createProducer(
-  statement: Statement,
-  capabilities: StoreCapabilities,
-  run: RunEnqueue,
-): ProducerStore {
+/** The producing half of the store. */
+export function createProducer(options: ProducerOptions): ProducerStore {
+  const { statements, capabilities, prefix, connection } = options;
   return {
     portVersion: PORT_VERSION,
     capabilities,
-    async enqueue(request) {
-      request.signal?.throwIfAborted();
-      if (request.jobs.length === 0) return { jobs: [] };
-      const rows = await run(statement, [encodeEnqueue(request.jobs)], request);
-      const jobs = new Array<EnqueuedJob>(rows.length);
-      for (const row of rows) {
-        jobs[(row["ord"] as number) - 1] = {
-          id: fromUuid(row["id"] as string),
-          outcome: row["outcome"] as EnqueueOutcome,
-        };
+    async enqueue({ jobs: requested, signal }) {
+      signal?.throwIfAborted();
+      if (requested.length === 0) return { jobs: [] };
+      try {
+        const rows = await connection.run(statements.enqueue, [encodeEnqueue(requested)]);
+        const jobs = new Array<EnqueuedJob>(rows.length);
+        for (const row of rows) {
+          jobs[(row["ord"] as number) - 1] = {
+            id: fromUuid(row["id"] as string),
+            outcome: row["outcome"] as EnqueueOutcome,
+          };
+        }
+        return { jobs };
+      } catch (error) {
+        throw isVenturiError(error) ? error : toEnqueueError(error, { jobs: requested, prefix });
       }
-      return { jobs };
+    },
+    async findCandidates({ keys, signal }) {
+      signal?.throwIfAborted();
+      if (keys.length === 0) return { candidates: [] };
+      try {
+        const rows = await connection.run(statements.findCandidates, [encodeMergeKeys(keys)]);
+        const found = rows.map((row) => ({
+          ord: row["ord"] as number,
+          candidate: row["candidate"] as string,
+        }));
+        return { candidates: decodeMergeCandidates(keys, found) };
+      } catch (error) {
+        throw toDatabaseError(error, { doing: "read what may be merged with", prefix });
+      }
     },
   };
 }

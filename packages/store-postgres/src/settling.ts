@@ -1,12 +1,17 @@
 import {
+  type CompleteRequest,
+  type ExtendLeaseRequest,
+  type ExtendLeaseResult,
   type HandBackRequest,
+  readDatabaseFault,
   type Settlement,
   type SettleRequest,
   type SettleVerdict,
   toUuid,
+  VenturiError,
   type WorkerId,
 } from "@venturi/core";
-import type { Database, Row } from "./database.ts";
+import type { Database, Row, SqlConnection } from "./database.ts";
 import type { Statements } from "./statements.ts";
 
 const outcomeCodes = {
@@ -17,8 +22,11 @@ const outcomeCodes = {
   released: "l",
 } as const;
 
+/** Raised by the function that completes a run inside a caller's transaction. */
+const claimLostState = "VT004";
+
 /**
- * Settles runs and hands claims back, in statements over arrays. What a statement did not apply to is looked at
+ * Settles runs, extends their leases and hands claims back, in statements over arrays. What a statement did not apply to is looked at
  * again: first without the short cut of the lean statement, then without a lock, for a verdict.
  */
 export class Settling {
@@ -68,6 +76,46 @@ export class Settling {
     // A claim handed back leaves no entry, so no earlier call of this run can be found in the journal.
     await this.#judge(worker, verdicts, claims, () => null);
     return verdicts.all;
+  }
+
+  async extendLease({
+    worker,
+    extensions,
+  }: ExtendLeaseRequest): Promise<readonly ExtendLeaseResult[]> {
+    if (extensions.length === 0) return [];
+    const verdicts = new Verdicts(extensions.length);
+    const values = [
+      worker,
+      extensions.map(({ jobId }) => toUuid(jobId)),
+      extensions.map(({ runCount }) => runCount),
+      extensions.map(({ leaseMs }) => leaseMs),
+    ];
+    const rows = await this.#database.run(this.#statements.extendLease, values, "extend leases");
+    verdicts.apply(rows);
+    await this.#judge(worker, verdicts, extensions, () => null);
+    const applied = new Map(rows.map((row) => [(row["ord"] as number) - 1, row]));
+    return verdicts.all.map((verdict, index): ExtendLeaseResult => {
+      const row = applied.get(index);
+      if (row === undefined) return { verdict: verdict === "busy" ? "busy" : "lost" };
+      const leaseExpiresAt = new Date(row["lease_expires_ms"] as number);
+      return { verdict: "applied", leaseExpiresAt, leaseMs: row["lease_ms"] as number };
+    });
+  }
+
+  /** In the caller's transaction; rejects with `claim-lost`, and what the driver throws comes out as it is. */
+  async complete(connection: SqlConnection, request: CompleteRequest): Promise<void> {
+    const { worker, jobId, runCount, note, attachment } = request;
+    const values = [worker, toUuid(jobId), runCount, note, attachment];
+    try {
+      await connection.run(this.#statements.complete, values);
+    } catch (error) {
+      if (readDatabaseFault(error).sqlState !== claimLostState) throw error;
+      throw new VenturiError(
+        "claim-lost",
+        `could not complete run ${runCount} of job ${jobId}: the claim is no longer held, so this transaction cannot commit; let it roll back`,
+        { cause: error, id: jobId },
+      );
+    }
   }
 
   #settleAll(worker: WorkerId, settlements: readonly Settlement[]): Promise<readonly Row[]> {

@@ -8,7 +8,7 @@ import { msSince, msUntil, type Statement, statement } from "./statement.ts";
  * Parameters: 1 id · 2 name · 3 kinds · 4 poll max ms · 5 worker timeout ms · 6 shortest lease ms · 7 code version.
  */
 export function beat(n: Names): Statement {
-  const silence = (ms: string) => `w.beat_at + make_interval(secs => least(${ms}, 2.5e14) / 1000)`;
+  const silence = (ms: string) => `w.beat_at + make_interval(secs => least(${ms}, 3e14) / 1000)`;
   const suspectAt = silence("least(w.worker_timeout_ms, w.shortest_lease_ms)");
   const deadAt = silence("w.worker_timeout_ms");
   return statement(

@@ -4,7 +4,7 @@ import { after, horizon, notify, type Statement, statement } from "./statement.t
 /** A worker that its own row calls dead: silent for its own timeout, or gone without a row. */
 function deadHolder(n: Names, holder: string): string {
   return `not exists (select 1 from ${n.of("workers")} w where w.id = ${holder}
-    and w.beat_at + make_interval(secs => least(w.worker_timeout_ms, 2.5e14) / 1000) > ${n.of("clock")}())`;
+    and w.beat_at + make_interval(secs => least(w.worker_timeout_ms, 3e14) / 1000) > ${n.of("clock")}())`;
 }
 
 /**
@@ -26,7 +26,7 @@ export function findStale(n: Names): Statement {
  */
 export function findOrphans(n: Names): Statement {
   const orphan = `q.claimed_by is not null and not exists (select 1 from ${n.of("workers")} w where w.id = q.claimed_by
-    and (w.stopping_at is null or w.beat_at + make_interval(secs => least(w.worker_timeout_ms, 2.5e14) / 1000) > ${n.of("clock")}()))`;
+    and (w.stopping_at is null or w.beat_at + make_interval(secs => least(w.worker_timeout_ms, 3e14) / 1000) > ${n.of("clock")}()))`;
   return statement("find_orphans", staleClaims(n, orphan, "true", "$1"));
 }
 

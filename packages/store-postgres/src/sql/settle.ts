@@ -77,7 +77,7 @@ select e.ord::int4 as ord from ended e`,
 /**
  * What became of runs that a settlement did not apply to, looked at without a lock.
  *
- * `done`: the run's own ending, as it was to be written, stands in the journal (an earlier call's reply was lost); `busy`: the claim still
+ * `done`: the run's own ending, as it was to be written, stands in the journal, or that it completed in the handler's own transaction (an earlier call's reply was lost); `busy`: the claim still
  * holds, somebody has the row locked; `lost` otherwise.
  * Index: `journal_pkey (job_id, entry_no)`, `queue_pkey (job_id)`.
  * Parameters: 1 worker · 2 job ids · 3 run counts · 4 outcome codes, null where no entry is left. Returns one verdict
@@ -90,7 +90,7 @@ export function verdicts(n: Names): Statement {
     when e.found is not null then 'done' when q.found is not null then 'busy' else 'lost' end as verdict
   from unnest($2::uuid[], $3::int4[], $4::"char"[]) with ordinality u(job_id, run_no, outcome, ord)
   left join lateral (select 1 as found from ${n.of("journal")} e where e.job_id = u.job_id and e.run_no = u.run_no
-    and e.worker_id = $1::int4 and e.outcome = u.outcome order by e.entry_no desc limit 1) e on true
+    and e.worker_id = $1::int4 and (e.outcome = u.outcome or (e.outcome = 'c' and u.outcome is not null)) order by e.entry_no desc limit 1) e on true
   left join lateral (select 1 as found from ${n.of("queue")} q where q.job_id = u.job_id and q.claimed_by = $1::int4
     and q.run_count = u.run_no limit 1) q on true
   order by u.ord`,

@@ -25,7 +25,7 @@ export const farDate = "'9999-01-01T00:00:00Z'::timestamptz";
 
 /** `clock + ms`, cut to the far date; `ms` is an SQL expression in milliseconds. */
 export function after(n: Names, ms: string): string {
-  return `least(${n.of("clock")}() + make_interval(secs => least(greatest(${ms}, 0), 2.5e14) / 1000), ${farDate})`;
+  return `least(${n.of("clock")}() + make_interval(secs => least(greatest(${ms}, 0), 3e14) / 1000), ${farDate})`;
 }
 
 /** Milliseconds from the clock until an instant, as float8. */
@@ -56,5 +56,5 @@ export function notify(n: Names, condition: string): string {
 /** The moment until which sleeping workers could oversleep: what is due by then is worth a NOTIFY. */
 export function horizon(n: Names): string {
   return `(select ${after(n, "coalesce(max(w.poll_max_ms), 0)")} from ${n.of("workers")} w
-    where w.stopping_at is null and w.beat_at + make_interval(secs => least(w.worker_timeout_ms, 2.5e14) / 1000) > ${n.of("clock")}())`;
+    where w.stopping_at is null and w.beat_at + make_interval(secs => least(w.worker_timeout_ms, 3e14) / 1000) > ${n.of("clock")}())`;
 }

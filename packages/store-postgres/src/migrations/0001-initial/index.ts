@@ -1,4 +1,5 @@
 import type { Migration } from "../migration.ts";
+import { complete } from "./complete.ts";
 import { enqueue } from "./enqueue.ts";
 import { helpers } from "./helpers.ts";
 import { tables } from "./tables.ts";
@@ -7,5 +8,11 @@ import { turns } from "./turns.ts";
 export const initial: Migration = {
   version: 1,
   name: "initial",
-  statements: (names) => [...tables(names), ...helpers(names), ...turns(names), ...enqueue(names)],
+  statements: (names) => [
+    ...tables(names),
+    ...helpers(names),
+    ...turns(names),
+    ...enqueue(names),
+    ...complete(names),
+  ],
 };

@@ -1,0 +1,75 @@
+import { fromUuid } from "./job-id.ts";
+import type { JournalEntry } from "./journal.ts";
+import type { MergeCandidate } from "./merge-plan.ts";
+import { priorityOfTier } from "./priority.ts";
+import type { FindCandidatesRequest } from "./store.ts";
+
+type Key = FindCandidatesRequest["keys"][number];
+
+/** The JSON array that the SQL function `{prefix}_merge_candidates_v1` takes. */
+export function encodeMergeKeys(keys: readonly Key[]): string {
+  return JSON.stringify(keys.map(({ kind, dedupKey }) => ({ kind, dedup_key: dedupKey })));
+}
+
+/** A candidate as the function writes it. */
+interface WireCandidate {
+  readonly id: string;
+  readonly version: number;
+  readonly run_count: number;
+  readonly failure_count: number;
+  readonly priority: number;
+  readonly visible_ms: number;
+  readonly payload: unknown;
+  readonly carry: unknown;
+  readonly journal: readonly WireEntry[];
+}
+
+interface WireEntry {
+  readonly run_no: number;
+  readonly outcome: JournalEntry["outcome"];
+  readonly note: string | null;
+  readonly attachment: unknown;
+  readonly detail: JournalEntry["detail"];
+  readonly worker: string | null;
+  readonly started_ms: number | null;
+  readonly recorded_ms: number;
+}
+
+/** The rows of the function, `ord` from 1 and `candidate` as JSON text, sorted to their keys. */
+export function decodeMergeCandidates(
+  keys: readonly Key[],
+  rows: readonly { readonly ord: number; readonly candidate: string }[],
+): MergeCandidate[][] {
+  const candidates = keys.map((): MergeCandidate[] => []);
+  for (const { ord, candidate } of rows) {
+    const key = keys[ord - 1];
+    if (key !== undefined) candidates[ord - 1]?.push(toCandidate(JSON.parse(candidate), key.kind));
+  }
+  return candidates;
+}
+
+function toCandidate(wire: WireCandidate, kind: string): MergeCandidate {
+  const id = fromUuid(wire.id);
+  return {
+    id,
+    version: wire.version,
+    runCount: wire.run_count,
+    failureCount: wire.failure_count,
+    priority: priorityOfTier(wire.priority),
+    visibleAt: new Date(wire.visible_ms),
+    payload: JSON.stringify(wire.payload),
+    carry: wire.carry === null ? null : JSON.stringify(wire.carry),
+    journal: wire.journal.map((entry) => ({
+      jobId: id,
+      kind,
+      runNo: entry.run_no,
+      outcome: entry.outcome,
+      note: entry.note,
+      attachment: entry.attachment,
+      detail: entry.detail,
+      worker: entry.worker,
+      startedAt: entry.started_ms === null ? null : new Date(entry.started_ms),
+      recordedAt: new Date(entry.recorded_ms),
+    })),
+  };
+}

@@ -1,0 +1,182 @@
+import { encodeEnqueue, type JobId, type Settlement, silentLogger } from "@venturi/core";
+import { testDatabase } from "@venturi-tooling/testing";
+import type pg from "pg";
+import { beforeEach, describe, expect, it } from "vitest";
+import { Claimer } from "./claimer.ts";
+import { Database } from "./database.ts";
+import { Kinds } from "./kinds.ts";
+import type { PgQuery } from "./pg-like.ts";
+import { pgSource } from "./pg-source.ts";
+import { PostgresStore } from "./postgres-store.ts";
+import { addBacklog, removeJobs } from "./testing/backlog.ts";
+import { Explainer } from "./testing/explainer.ts";
+import { recordingPool } from "./testing/recording-pool.ts";
+import { claimRequest, job, names, newId, settlement } from "./testing/store-fixture.ts";
+
+const { pool } = await testDatabase();
+const recorder = recordingPool(pool);
+const store = new PostgresStore({ pool });
+const worker = 4711;
+
+let now: number;
+let claimer: Claimer;
+
+beforeEach(async () => {
+  await removeJobs(pool);
+  now = 0;
+  const options = { preparedStatements: true, owned: false, logger: silentLogger };
+  const database = new Database(pgSource(recorder, options), names.prefix, silentLogger);
+  claimer = new Claimer(database, new Kinds(database, names), names, () => now);
+});
+
+const claim = (limit: number) => claimer.claim(claimRequest(worker, ["a"], { limit }));
+
+describe("a job that is committed late, with an early place in the order", () => {
+  let other: pg.PoolClient;
+  let late: JobId;
+
+  /** Claims until the marks have passed the place of a job that is committed only then. */
+  async function passBy(backlog: number): Promise<void> {
+    other = await pool.connect();
+    late = newId();
+    await addBacklog(pool, { kind: "a", count: 5 });
+    await other.query("begin");
+    await other.query("select venturi_enqueue_v1($1)", [encodeEnqueue([job("a", { id: late })])]);
+    await addBacklog(pool, { kind: "a", count: backlog });
+    for (let n = 0; n < 10; n += 1) {
+      await claim(5);
+      now += 30;
+    }
+    await other.query("commit");
+    other.release();
+  }
+
+  it("is passed by while there is a backlog, and claimed by the next walk from the start, a second later", async () => {
+    await passBy(1_000);
+    expect((await claim(5)).jobs.map(({ id }) => id)).not.toContain(late);
+    now += 1_000;
+    expect((await claim(5)).jobs[0]?.id).toBe(late);
+  });
+
+  it("is claimed at once where the claim would come back short", async () => {
+    await passBy(60);
+    const { jobs, blocked } = await claim(100);
+    expect(jobs.map(({ id }) => id)).toContain(late);
+    expect(blocked).toBe(false);
+  });
+
+  it("is returned in its place among those of a claim that looked twice", async () => {
+    await passBy(60);
+    const { jobs } = await claim(100);
+    expect(jobs[0]?.id).toBe(late);
+  });
+});
+
+describe("behind a snapshot that somebody holds", () => {
+  it.each([
+    ["claims", "claim", undefined],
+    ["promotions", "promote", -60_000],
+  ] as const)(
+    "%s near the end of 20,000 jobs touch no more pages than those at the start",
+    async (_, verb, dueInMs) => {
+      await addBacklog(pool, {
+        kind: "a",
+        count: 20_000,
+        ...(dueInMs !== undefined && { dueInMs }),
+      });
+      const holder = await pool.connect();
+      await holder.query("begin isolation level repeatable read");
+      await holder.query("select 1 from venturi_meta");
+      const { early, late, fromStart } = await drain(verb);
+      await holder.query("commit");
+      holder.release();
+      expect(early).toBeLessThan(60);
+      expect(late).toBeLessThan(60);
+      // What the marks are for.
+      expect(fromStart).toBeGreaterThan(500);
+    },
+  );
+
+  /** Pages that a statement touches to find one job: in the second twentieth, in the last, and without its marks. */
+  async function drain(verb: keyof typeof forOneJob) {
+    const explainer = await Explainer.open(pool);
+    const pages = async (query: PgQuery) => (await explainer.run(query)).buffers;
+    const early: number[] = [];
+    const late: number[] = [];
+    let fromStart = 0;
+    for (let round = 1; round < 200; round += 1) {
+      let settlements: Settlement[] = [];
+      const queries = await recorder.queriesOf(async () => {
+        settlements = (await claim(100)).jobs.map((each) => settlement(each));
+      });
+      expect(settlements).toHaveLength(100);
+      const sent = queries.filter(({ name }) => name?.startsWith(`venturi_${verb}_`)).at(-1);
+      if (sent !== undefined) {
+        const query = forOneJob[verb](sent);
+        if (round > 10 && round <= 20) early.push(await pages(query));
+        if (round > 190) late.push(await pages(query));
+        if (round === 199) fromStart = await pages(withoutMarks[verb](query));
+      }
+      await store.settle({ worker, settlements });
+      now += 30;
+    }
+    explainer.close();
+    return { early: median(early), late: median(late), fromStart };
+  }
+});
+
+describe("jobs that others hold, at the head of the queue", () => {
+  it("are walked past once a second, not by every claim", async () => {
+    await addBacklog(pool, { kind: "a", count: 20_000, claimedBy: worker + 1 });
+    await addBacklog(pool, { kind: "a", count: 1_000 });
+    const explainer = await Explainer.open(pool);
+    const pages: number[] = [];
+    for (let round = 0; round < 40; round += 1) {
+      const [query] = await recorder.queriesOf(() => claim(5));
+      if (query?.name?.startsWith("venturi_claim_"))
+        pages.push((await explainer.run(forOneJob.claim(query))).buffers);
+      now += 30;
+    }
+    explainer.close();
+    const dear = pages.filter((each) => each > 100);
+    // The first few have no marks yet, the full walk of the second follows a second later.
+    expect(dear.length).toBeLessThanOrEqual(5);
+    expect(Math.max(...dear)).toBeGreaterThan(500);
+  });
+});
+
+/** The statement as it would be sent to find a single job. */
+const forOneJob = {
+  claim: (query: PgQuery) => ({ ...query, values: replaced(query.values, [[1, 1]]) }),
+  promote: (query: PgQuery) => ({ ...query, values: replaced(query.values, [[1, [1]]]) }),
+};
+
+const withoutMarks = {
+  claim: (query: PgQuery) => ({
+    ...query,
+    values: replaced(
+      query.values,
+      [8, 9, 10, 11, 12, 13].map((at) => [at, [0]] as const),
+    ),
+  }),
+  promote: (query: PgQuery) => ({
+    ...query,
+    values: replaced(
+      query.values,
+      [2, 3, 4].map((at) => [at, [0]] as const),
+    ),
+  }),
+};
+
+function replaced(
+  values: readonly unknown[],
+  changes: readonly (readonly [at: number, value: unknown])[],
+): unknown[] {
+  const copy = [...values];
+  for (const [at, value] of changes) copy[at] = value;
+  return copy;
+}
+
+function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
+}

@@ -1,0 +1,123 @@
+import {
+  type BeatResult,
+  type FindStaleRequest,
+  type RecoverRequest,
+  type StaleClaim,
+  toUuid,
+  type WorkerId,
+  type WorkerRegistration,
+} from "@venturi/core";
+import type { Database } from "./database.ts";
+import { toStaleClaim } from "./row-mapping.ts";
+import type { Statements } from "./statements.ts";
+
+/** Which release of the SQL contract this code speaks; published with each worker. */
+const codeVersion = 1;
+
+/** Worker sessions, their beats, and what becomes of the claims of those that have gone silent. */
+export class Liveness {
+  readonly #database: Database;
+  readonly #statements: Statements;
+
+  constructor(database: Database, statements: Statements) {
+    this.#database = database;
+    this.#statements = statements;
+  }
+
+  async startWorker(request: WorkerRegistration): Promise<WorkerId> {
+    const values = registration(request);
+    const [row] = await this.#database.run(this.#statements.startWorker, values, "start a worker");
+    return row?.["id"] as number;
+  }
+
+  async stopWorker(worker: WorkerId): Promise<void> {
+    await this.#database.run(this.#statements.stopWorker, [worker], "stop a worker");
+  }
+
+  async beat(request: WorkerRegistration & { readonly worker: WorkerId }): Promise<BeatResult> {
+    const values = [request.worker, ...registration(request)];
+    const rows = await this.#database.run(this.#statements.beat, values, "beat");
+    const [first] = rows;
+    const silent = rows.flatMap((row) =>
+      row["id"] === null
+        ? []
+        : [
+            {
+              worker: row["id"] as number,
+              name: row["name"] as string,
+              silentMs: row["silent_ms"] as number,
+              dead: row["dead"] === 1,
+            },
+          ],
+    );
+    return {
+      silent,
+      nextSuspectMs: (first?.["next_suspect_ms"] ?? null) as number | null,
+      serverUpMs: first?.["server_up_ms"] as number,
+    };
+  }
+
+  async findStale({ holders, orphans, limit }: FindStaleRequest): Promise<readonly StaleClaim[]> {
+    const claims: StaleClaim[] = [];
+    if (holders.length > 0) {
+      const all = holders.filter(({ overdueOnly }) => !overdueOnly).map(({ worker }) => worker);
+      const values = [holders.map(({ worker }) => worker), all, limit];
+      const rows = await this.#database.run(
+        this.#statements.findStale,
+        values,
+        "look for stale claims",
+      );
+      claims.push(...rows.map(toStaleClaim));
+      const done = all.filter((worker) => !claims.some(({ holder }) => holder === worker));
+      if (done.length > 0 && claims.length < limit) {
+        await this.#database.run(this.#statements.giveUpWorkers, [done], "give up dead workers");
+      }
+    }
+    if (orphans && claims.length < limit) {
+      const rows = await this.#database.run(
+        this.#statements.findOrphans,
+        [limit - claims.length],
+        "look for orphaned claims",
+      );
+      claims.push(...rows.map(toStaleClaim));
+    }
+    return claims;
+  }
+
+  async recover({ recoveries }: RecoverRequest): Promise<readonly boolean[]> {
+    if (recoveries.length === 0) return [];
+    const rows = await this.#database.run(
+      this.#statements.recover,
+      [
+        recoveries.map(({ jobId }) => toUuid(jobId)),
+        recoveries.map(({ runCount }) => runCount),
+        recoveries.map(({ holder }) => holder),
+        recoveries.map(({ outcome }) => (outcome === "dead" ? "d" : "s")),
+        recoveries.map(({ delayMs }) => delayMs),
+        recoveries.map(({ note }) => note),
+      ],
+      "recover stale claims",
+    );
+    const applied = new Array<boolean>(recoveries.length).fill(false);
+    for (const row of rows) applied[(row["ord"] as number) - 1] = true;
+    return applied;
+  }
+}
+
+function registration({
+  name,
+  kinds,
+  pollMaxMs,
+  workerTimeoutMs,
+  shortestLeaseMs,
+}: WorkerRegistration): readonly unknown[] {
+  const finite = (ms: number) => Math.min(ms, 1e15);
+  return [
+    name,
+    [...kinds],
+    finite(pollMaxMs),
+    finite(workerTimeoutMs),
+    finite(shortestLeaseMs),
+    codeVersion,
+  ];
+}
