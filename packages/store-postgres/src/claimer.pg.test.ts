@@ -23,6 +23,7 @@ let claimer: Claimer;
 
 beforeEach(async () => {
   await removeJobs(pool);
+  await pool.query("vacuum venturi_queue");
   now = 0;
   const options = { preparedStatements: true, owned: false, logger: silentLogger };
   const database = new Database(pgSource(recorder, options), names.prefix, silentLogger);
@@ -139,8 +140,8 @@ describe("jobs that others hold, at the head of the queue", () => {
     }
     explainer.close();
     const dear = pages.filter((each) => each > 100);
-    // The first few have no marks yet, the full walk of the second follows a second later.
-    expect(dear.length).toBeLessThanOrEqual(5);
+    // Those before the first mark, and the walk from the start a second later.
+    expect(dear.length).toBeLessThanOrEqual(4);
     expect(Math.max(...dear)).toBeGreaterThan(500);
   });
 });
