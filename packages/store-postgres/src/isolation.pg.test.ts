@@ -12,9 +12,7 @@ const pools: pg.Pool[] = [];
 
 beforeEach(() => removeJobs(pool));
 afterEach(async () => {
-  await pool.query(
-    "alter database current_database reset all".replace("current_database", quotedName),
-  );
+  await pool.query(`alter database ${quotedName} reset all`);
   await expectInvariants(pool);
 });
 afterAll(() => Promise.all(pools.map((some) => some.end())));
@@ -36,9 +34,13 @@ async function drain(store: PostgresStore): Promise<string[]> {
   for (;;) {
     const { jobs } = await store.claim(claimRequest(worker, ["k"]));
     if (jobs.length === 0) return done;
-    const settlements = jobs.map((claimed) => settlement(claimed));
-    const { verdicts } = await store.settle({ worker, settlements });
-    expect(verdicts).toEqual(jobs.map(() => "applied"));
+    let settlements = jobs.map((claimed) => settlement(claimed));
+    // Another claimer's look at a row that has just been claimed holds it for a moment.
+    while (settlements.length > 0) {
+      const { verdicts } = await store.settle({ worker, settlements });
+      expect(verdicts).not.toContain("lost");
+      settlements = settlements.filter((_, index) => verdicts[index] === "busy");
+    }
     done.push(...jobs.map(({ id }) => id));
   }
 }
