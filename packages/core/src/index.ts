@@ -3,6 +3,7 @@
 export { Backoff, type BackoffOptions, retryDelay } from "./backoff.ts";
 export type { DedupKey } from "./dedup-key.ts";
 export { type Duration, type Instant, parseDuration } from "./duration.ts";
+export type { Handler, JobContext, TaskHandler } from "./handler.ts";
 export { isUnsentJob, type UnsentJob } from "./job.ts";
 export type { CarryProblem, HasNotJson, PayloadProblem } from "./json-type.ts";
 export {

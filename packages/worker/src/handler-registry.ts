@@ -5,8 +5,8 @@ import {
   type MaybePromise,
   show,
   type Task,
+  type TaskHandler,
 } from "@venturi/core";
-import type { TaskHandler } from "./handler.ts";
 import { toCount } from "./options.ts";
 import type { KindSlots, Slots } from "./slots.ts";
 

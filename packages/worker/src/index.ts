@@ -1,6 +1,5 @@
-export type { Handler, TaskHandler } from "./handler.ts";
+export type { Handler, JobContext, TaskHandler } from "@venturi/core";
 export type { RegisterOptions } from "./handler-registry.ts";
-export type { JobContext } from "./job-context.ts";
 export { DEFAULT_WORKER_OPTIONS, type WorkerOptions } from "./options.ts";
 export {
   type RunCounts,

@@ -1,6 +1,7 @@
 import {
   type Headers,
   invalidArgument,
+  type JobContext,
   type JobId,
   type JournalEntry,
   type Logger,
@@ -9,40 +10,6 @@ import {
 } from "@venturi/core";
 import type { Run } from "./run.ts";
 import { loggerWith } from "./safe-logger.ts";
-
-/** What a handler knows of the run it is. */
-export interface JobContext<Carry = undefined> {
-  readonly id: JobId;
-  readonly kind: string;
-  /** The headers the job was enqueued with; empty where there were none. */
-  readonly headers: Headers;
-  /** How often this job has been started, this run included. */
-  readonly runCount: number;
-  /** How often it has failed before this run. */
-  readonly failureCount: number;
-  /** What earlier runs left behind; change or replace it, and it is kept when this run pauses or is retried. */
-  carry: Carry;
-  /** Keeps a JSON value with this run's journal entry; the last one given counts. */
-  attach(value: unknown): void;
-  /**
-   * What happened to this job so far, in order; with `limit`, its latest entries.
-   *
-   * Rejects with `database` when it cannot be read, and `invalid-argument` for a limit that is no count.
-   */
-  history(options?: {
-    readonly limit?: number;
-    readonly signal?: AbortSignal;
-  }): Promise<readonly JournalEntry[]>;
-  /**
-   * Aborts when the handler should come to an end. Its reason is a `VenturiError` named "AbortError" with the code
-   * `shutdown`, `lease-ended` or `claim-lost`.
-   */
-  readonly signal: AbortSignal;
-  /** When the lease ends by the database's clock. After that the job may be run by someone else. */
-  readonly deadline: Date;
-  /** The worker's logger; adds the job's id, kind and run. */
-  readonly log: Logger;
-}
 
 export interface ContextServices {
   readonly store: Pick<WorkerStore, "readJournal">;

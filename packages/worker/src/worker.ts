@@ -6,11 +6,11 @@ import {
   type SettlementOutcome,
   show,
   type Task,
+  type TaskHandler,
   VenturiError,
   type WorkerStore,
 } from "@venturi/core";
 import { systemClock } from "./clock.ts";
-import type { TaskHandler } from "./handler.ts";
 import { HandlerRegistry, type RegisterOptions } from "./handler-registry.ts";
 import { type ResolvedWorkerOptions, resolveWorkerOptions, type WorkerOptions } from "./options.ts";
 import { safeLogger } from "./safe-logger.ts";
