@@ -41,6 +41,7 @@ export interface PgListenClient {
   on(event: "error" | "end", listener: (error?: Error) => void): unknown;
   on(event: "notification", listener: () => void): unknown;
   end(): Promise<void>;
+  readonly connection?: { readonly stream?: { destroy?(): unknown } };
 }
 
 const numeric = new Set([23, 701]);

@@ -18,6 +18,8 @@ export interface TcpProxy {
   readonly open: number;
   /** Closes all connections that are open. */
   cut(): void;
+  /** Passes nothing on any more over the connections that are open, as if their way had been lost. */
+  freeze(): void;
   close(): Promise<void>;
 }
 
@@ -25,6 +27,7 @@ export async function tcpProxy(databaseUrl: string): Promise<TcpProxy> {
   const target = new URL(databaseUrl);
   const clients = new Set<Socket>();
   const upstreams = new Set<Socket>();
+  const frozen = new WeakSet<Socket>();
   const server = createServer((client) => {
     proxy.accepted += 1;
     if (proxy.mode === "closes") {
@@ -37,8 +40,9 @@ export async function tcpProxy(databaseUrl: string): Promise<TcpProxy> {
     track(upstreams, upstream);
     client.on("close", () => upstream.destroy());
     upstream.on("close", () => client.destroy());
-    client.on("data", (data) => proxy.mode === "passes" && upstream.write(data));
-    upstream.on("data", (data) => proxy.mode === "passes" && client.write(data));
+    const passes = () => proxy.mode === "passes" && !frozen.has(client);
+    client.on("data", (data) => passes() && upstream.write(data));
+    upstream.on("data", (data) => passes() && client.write(data));
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
@@ -54,6 +58,9 @@ export async function tcpProxy(databaseUrl: string): Promise<TcpProxy> {
     },
     cut: () => {
       for (const socket of clients) socket.destroy();
+    },
+    freeze: () => {
+      for (const socket of clients) frozen.add(socket);
     },
     close: async () => {
       for (const socket of [...clients, ...upstreams]) socket.destroy();
