@@ -380,6 +380,7 @@ begin
         -- Decided by a producer that found nobody to merge with: is that still so?
         if exists (select 1 from "public"."venturi_queue" q where q.kind_id = v_kind_ids[i] and q.dedup_key = v_keys[i] and q.claimed_by is null
             and not coalesce(v_decision -> 'skipped', '[]') ? q.job_id::text) then raise exception 'the pending jobs of this key have changed' using errcode = 'VT003',
+          detail = coalesce((select string_agg(u.id::text, ' ') from unnest(v_ids, v_states) u(id, state) where u.state = 'r'), ''),
           hint = 'Read the candidates again and decide again.'; end if;
       elsif v_action <> 'independent' then
         -- Locked, so that no claim slips in between the decision and what it writes.
@@ -391,6 +392,7 @@ begin
           order by q.seq limit 1 for update;
         v_found := found;
         if not v_found and v_decision is not null then raise exception 'the pending jobs of this key have changed' using errcode = 'VT003',
+          detail = coalesce((select string_agg(u.id::text, ' ') from unnest(v_ids, v_states) u(id, state) where u.state = 'r'), ''),
           hint = 'Read the candidates again and decide again.'; end if;
       end if;
       if not v_found then
@@ -406,7 +408,9 @@ begin
       v_outcomes[i] := case v_action when 'keep' then 'kept' when 'replace' then 'replaced' else 'merged' end;
       if v_action <> 'keep' then
         v_at := case when v_action = 'replace' then least(v_candidate.visible_at, v_ats[i])
-          else least(coalesce((v_decision ->> 'visible_at')::timestamptz, v_candidate.visible_at), v_far) end;
+          when not v_decision ? 'visible_at' then v_candidate.visible_at
+          -- A time that has passed means now, unless the job has been due for longer already.
+          else least(greatest((v_decision ->> 'visible_at')::timestamptz, least(v_candidate.visible_at, v_clock)), v_far) end;
         v_tier := case when v_action = 'replace' then v_priorities[i] else
           coalesce(case v_decision ->> 'priority' when 'high' then 0 when 'normal' then 1 when 'low' then 2 end, v_candidate.priority) end;
         update "public"."venturi_jobs" b set headers = v_headers[i], priority = v_tier, version = coalesce(b.version, 0) + 1,
@@ -450,19 +454,24 @@ CREATE OR REPLACE FUNCTION public.venturi_merge_candidates_v1(keys jsonb)
  LANGUAGE sql
  STABLE SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET jit TO 'off'
 AS $function$
-  -- The pending jobs of each { kind, dedup_key }, smallest seq first, with all that a merge function sees.
+  -- The pending jobs of each { kind, dedup_key, limit? }, smallest seq first, with all that a merge function sees: of
+  -- the journal the latest thousand entries, since a counter that everybody adds to has one for each of them.
   select u.ord::integer, jsonb_build_object(
       'id', q.job_id, 'version', q.version, 'run_count', q.run_count, 'failure_count', q.failure_count,
-      'priority', q.priority, 'visible_ms', extract(epoch from q.visible_at) * 1000, 'payload', b.payload, 'carry', q.carry,
+      'priority', q.priority, 'visible_ms', extract(epoch from q.visible_at) * 1000, 'payload', b.payload, 'carry', q.carry::text,
       'journal', (select coalesce(jsonb_agg(jsonb_build_object(
           'run_no', e.run_no, 'outcome', "public"."venturi_outcome"(e.outcome), 'note', e.note, 'attachment', e.attachment,
           'detail', e.detail, 'worker', w.name, 'started_ms', extract(epoch from e.started_at) * 1000,
           'recorded_ms', extract(epoch from e.recorded_at) * 1000) order by e.entry_no), '[]')
-        from "public"."venturi_journal" e left join "public"."venturi_workers" w on w.id = e.worker_id where e.job_id = q.job_id))::text
-  from rows from (jsonb_to_recordset(keys) as (kind text, dedup_key text)) with ordinality u(kind, dedup_key, ord)
+        from (select j.* from "public"."venturi_journal" j where j.job_id = q.job_id order by j.entry_no desc limit 1000) e
+        left join "public"."venturi_workers" w on w.id = e.worker_id))::text
+  from rows from (jsonb_to_recordset(keys) as (kind text, dedup_key text, "limit" integer)) with ordinality u(kind, dedup_key, most, ord)
   join "public"."venturi_kinds" k on k.name = u.kind
-  join "public"."venturi_queue" q on q.kind_id = k.id and q.dedup_key = u.dedup_key and q.claimed_by is null
+  cross join lateral (select p.* from "public"."venturi_queue" p
+    where p.kind_id = k.id and p.dedup_key = u.dedup_key and p.claimed_by is null order by p.seq limit u.most) q
   join "public"."venturi_jobs" b on b.id = q.job_id
   order by u.ord, q.seq
 $function$

@@ -36,6 +36,13 @@ describe("a failed enqueue", () => {
     });
   });
 
+  it("is merge, retryable, when a pending job has changed, with the repeats of the call", () => {
+    const detail = ids.map(toUuid).join(" ");
+    const expected = { code: "merge", isRetryable: true };
+    expect(thrown({ code: "VT003", detail })).toMatchObject({ ...expected, ids });
+    expect(thrown({ code: "VT003", detail: "" })).toMatchObject({ ...expected, ids: [] });
+  });
+
   it("is invalid-argument when the function refuses what it was given", () => {
     expect(thrown({ code: "VT002" })).toMatchObject({ code: "invalid-argument" });
   });

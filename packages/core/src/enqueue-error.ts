@@ -41,7 +41,12 @@ export function toEnqueueError(
     return new VenturiError(
       "merge",
       `could not ${doing}: the pending job that a merge was decided about has changed; enqueue again, and it is decided anew`,
-      { cause: error, sqlState: fault.sqlState, isRetryable: true },
+      {
+        cause: error,
+        sqlState: fault.sqlState,
+        isRetryable: true,
+        ids: (fault.detail?.match(uuidPattern) ?? []).map(fromUuid),
+      },
     );
   }
   if (fault.sqlState === uniqueViolation && fault.message.includes(`${prefix}_jobs_pkey`)) {
@@ -71,6 +76,8 @@ export function enqueueUnknown(ids: readonly JobId[], cause: unknown): VenturiEr
 }
 
 function readId(detail: string | null): JobId | undefined {
-  const uuid = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/i.exec(detail ?? "")?.[0];
+  const uuid = detail?.match(uuidPattern)?.[0];
   return uuid === undefined ? undefined : fromUuid(uuid);
 }
+
+const uuidPattern = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/gi;

@@ -8,7 +8,8 @@ import { isRetryableSqlState } from "./sql-state.ts";
  * - `invalid-argument`: an option, argument, key or kind is not acceptable; `argument` names it.
  * - `serialization`: JSON or jsonb cannot hold the value; `path` says where.
  * - `validation`: a schema refused the value; `path` and `issues` say where and why.
- * - `merge`: a merge function threw or returned a promise.
+ * - `merge`: a merge function threw, or returned a promise or no decision; where it is retryable, the pending job that
+ *   it decided about has changed meanwhile.
  * - `enqueue-unknown`: the connection was lost before the answer came; repeat with the same `id` (or `ids`).
  * - `id-conflict`: the id belongs to a job of another kind or key.
  * - `not-migrated`: the database lacks venturi's tables; run migrate.
@@ -77,7 +78,10 @@ export class VenturiError extends Error {
   declare readonly sqlState?: string;
   /** The job that the error is about; with `enqueue-unknown` the id to repeat the call with. */
   declare readonly id?: JobId;
-  /** With `enqueue-unknown` from a call of many jobs: the ids to repeat it with, in its order. */
+  /**
+   * With `enqueue-unknown` from a call of many jobs: the ids to repeat it with, in its order. With a retryable
+   * `merge`: the jobs of the call that earlier calls brought in.
+   */
   declare readonly ids?: readonly JobId[];
 
   static {

@@ -33,6 +33,7 @@ export { TaskError } from "./task-error.ts";
 
 // ── records and errors: what applications get back ───────────────────────────────────────────────
 
+export type { CleanupFilter } from "./cleanup-filter.ts";
 export {
   type AbortCode,
   isVenturiError,
@@ -110,6 +111,7 @@ export {
   takeTurns,
   type WaitingJob,
 } from "./claim-plan.ts";
+export { resolveCleanupFilter } from "./cleanup-filter.ts";
 export { isDefect } from "./defect.ts";
 export { resolveJobFilter, toJobPage } from "./job-filter.ts";
 export {
@@ -117,6 +119,7 @@ export {
   type MergeCandidate,
   type MergeChoice,
   type MergePlan,
+  type MergePlanOptions,
   planMerges,
   type UndecidedJob,
 } from "./merge-plan.ts";

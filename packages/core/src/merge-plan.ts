@@ -3,9 +3,10 @@ import { failureMessage } from "./failure-note.ts";
 import type { JobId } from "./job-id.ts";
 import type { JournalEntry } from "./journal.ts";
 import { type Decision, isDecision, type MergeFunction, type Pending } from "./merge.ts";
-import { decodeJson, encodeJson } from "./payload-codec.ts";
+import { decodeJson } from "./payload-codec.ts";
 import type { Priority } from "./priority.ts";
 import { isPromise } from "./schema.ts";
+import { quotes } from "./schema-issue.ts";
 import type { EnqueueJob } from "./store.ts";
 import type { Task } from "./task.ts";
 
@@ -22,6 +23,7 @@ export interface MergeCandidate {
   readonly payload: string;
   /** JSON text; null: the initial carry. */
   readonly carry: string | null;
+  /** At least the latest thousand entries, in order. */
   readonly journal: readonly JournalEntry[];
 }
 
@@ -36,7 +38,7 @@ export type MergeChoice =
       /** JSON text. */
       readonly payload: string;
       /** JSON text; undefined: what is stored stays. */
-      readonly carry?: string | null;
+      readonly carry?: string;
       /** Epoch milliseconds; undefined: unchanged. */
       readonly visibleAt?: number;
       readonly priority?: Priority;
@@ -48,10 +50,70 @@ export interface ChosenCandidate {
   readonly runCount: number;
 }
 
-/** A job whose task's merge function is to be asked. */
+/** A job of a call, and the task whose merge function is to be asked about it. */
 export interface UndecidedJob {
   readonly job: EnqueueJob;
-  readonly task: Task;
+  /** Absent: its constant merge decides, in the store; what that makes of the pending job is foreseen here. */
+  readonly task?: Task | undefined;
+}
+
+export interface MergePlan {
+  /** The jobs with their decisions, in order; up to the one that failed, where one did. */
+  readonly jobs: readonly EnqueueJob[];
+  /** Candidates that today's schemas refuse; they neither block nor take part. */
+  readonly skipped: readonly JobId[];
+  /**
+   * The job that cannot be decided about: `merge` when the function threw, returned a promise or something that is
+   * no decision; what an enqueue rejects with when the payload or carry that it gave is refused.
+   */
+  readonly failure: { readonly index: number; readonly error: unknown } | null;
+}
+
+export interface MergePlanOptions {
+  /** The producer's clock: only other jobs of the same call see times by it. */
+  readonly now: Date;
+  /** Jobs that an earlier call brought in already: nothing will become of them. */
+  readonly known?: ReadonlySet<JobId>;
+}
+
+/**
+ * Asks the merge functions about the jobs of one call and one key, in order: a later job meets what an earlier one
+ * has made of the pending one, or the earlier one itself.
+ */
+export async function planMerges(
+  jobs: readonly UndecidedJob[],
+  candidates: readonly MergeCandidate[],
+  { now, known = new Set() }: MergePlanOptions,
+): Promise<MergePlan> {
+  const rows = candidates.map(pendingRow);
+  const repeated = new Set([...known, ...candidates.map(({ id }) => id)]);
+  const skipped = new Set<JobId>();
+  const decided: EnqueueJob[] = [];
+  for (const [index, { job, task }] of jobs.entries()) {
+    // The store knows its id and stores nothing. Should that have changed meanwhile, this is refused as outdated.
+    if (repeated.has(job.id)) {
+      decided.push(task === undefined ? job : insert(job, []));
+      continue;
+    }
+    repeated.add(job.id);
+    if (task === undefined) {
+      foresee(job, rows, now);
+      decided.push(job);
+      continue;
+    }
+    const unread: JobId[] = [];
+    const row = await firstReadable(task, rows, unread);
+    for (const id of unread) skipped.add(id);
+    try {
+      decided.push(
+        row === undefined ? insert(job, unread) : await decide({ job, task, row, rows, now }),
+      );
+    } catch (error) {
+      return { jobs: decided, skipped: [...skipped], failure: { index, error } };
+    }
+    if (row === undefined) rows.push(newRow(job, now));
+  }
+  return { jobs: decided, skipped: [...skipped], failure: null };
 }
 
 /** A pending job as the jobs of one call see it, those before them in the call included. */
@@ -61,171 +123,103 @@ interface Row {
   readonly runCount: number;
   readonly failureCount: number;
   priority: Priority;
-  visibleAt: Date;
-  payload: unknown;
-  carry: unknown;
-  journal: readonly JournalEntry[];
+  visibleAt: number;
+  /** JSON text, decoded anew for every function that sees it: it may change what it is given. */
+  payload: string;
+  carry: string | null;
+  readonly journal: JournalEntry[];
+  /** What a task makes of it, until it changes: null where the task's schemas refuse it. */
+  readonly read: Map<Task, Contents | null>;
 }
 
-export interface MergePlan {
-  /** The jobs with their decisions, in order. */
-  readonly jobs: readonly EnqueueJob[];
-  /** Candidates that today's schema refuses; they neither block nor take part. */
-  readonly skipped: readonly JobId[];
+interface Contents {
+  readonly payload: unknown;
+  readonly carry: unknown;
 }
 
-/**
- * Asks the merge functions about the jobs of one call and one key, in order: a later job meets what an earlier one
- * has made of the pending one, or the earlier one itself.
- *
- * Rejects with `merge` when a function throws, returns a promise or something that is no decision, and as an enqueue
- * does when the payload or carry it gave is refused.
- */
-export async function planMerges(
-  jobs: readonly UndecidedJob[],
-  candidates: readonly MergeCandidate[],
-  now: Date,
-): Promise<MergePlan> {
-  const [first] = jobs;
-  if (first === undefined) return { jobs: [], skipped: [] };
-  const rows: Row[] = [];
-  const skipped: JobId[] = [];
-  for (const candidate of candidates) {
-    const row = await readRow(first.task, candidate);
-    if (row === null) skipped.push(candidate.id);
-    else rows.push(row);
-  }
-  const decided: EnqueueJob[] = [];
-  for (const { job, task } of jobs) {
-    const [row] = rows;
-    const { job: chosen, inserted } =
-      row === undefined ? insert(job, skipped) : await merge(job, task, row, now);
-    decided.push(chosen);
-    if (inserted) rows.push(await newRow(task, job, now));
-  }
-  return { jobs: decided, skipped };
-}
-
-interface Step {
-  readonly job: EnqueueJob;
-  /** Whether it becomes a row of its own. */
-  readonly inserted: boolean;
-}
-
-function insert(job: EnqueueJob, skipped: readonly JobId[]): Step {
-  return { job: { ...job, decision: { action: "insert", skipped: [...skipped] } }, inserted: true };
-}
-
-async function merge(job: EnqueueJob, task: Task, row: Row, now: Date): Promise<Step> {
-  const decision = callMerge(task, decodeJson(job.payload, "payload", job.kind), row);
-  if (decision.decision === "independent") {
-    return { job: { ...job, decision: { action: "independent" } }, inserted: true };
-  }
-  const chosen = { candidate: row.id, version: row.version, runCount: row.runCount };
-  row.journal = [...row.journal, mergedEntry(row, job, decision.decision, now)];
-  if (decision.decision === "keep")
-    return { job: { ...job, decision: { action: "keep", ...chosen } }, inserted: false };
-  row.version += 1;
-  if (decision.decision !== "with") {
-    row.payload = decodeJson(job.payload, "payload", job.kind);
-    row.carry = await task.decodeCarry(null);
-    row.priority = job.priority;
-    row.visibleAt = new Date(Math.min(row.visibleAt.getTime(), dueAt(job, now)));
-    return { job: { ...job, decision: { action: "replace", ...chosen } }, inserted: false };
-  }
-  // Validated like an enqueued one; what the task computes from a payload at enqueue comes from this one.
-  const prepared = await task.prepare(decision.payload);
-  row.payload = decodeJson(prepared.payload, "payload", job.kind);
-  const carry =
-    decision.carry === undefined ? undefined : encodeJson(decision.carry, "carry", job.kind);
-  if (carry !== undefined) row.carry = await task.decodeCarry(carry);
-  const { visibleAt, priority } = decision;
-  if (visibleAt !== undefined) row.visibleAt = visibleAt;
-  if (priority !== undefined) row.priority = priority;
+function pendingRow(candidate: MergeCandidate): Row {
   return {
-    job: {
-      ...job,
-      leaseMs: prepared.leaseMs,
-      decision: {
-        action: "with",
-        ...chosen,
-        payload: prepared.payload,
-        ...(carry === undefined ? {} : { carry }),
-        ...(visibleAt === undefined ? {} : { visibleAt: visibleAt.getTime() }),
-        ...(priority === undefined ? {} : { priority }),
-      },
-    },
-    inserted: false,
+    ...candidate,
+    visibleAt: candidate.visibleAt.getTime(),
+    journal: [...candidate.journal],
+    read: new Map(),
   };
 }
 
-function callMerge(task: Task, incoming: unknown, row: Row): Decision<unknown, unknown> {
-  const fail = (what: string, cause?: unknown) =>
-    new VenturiError(
-      "merge",
-      `the merge function of ${JSON.stringify(task.kind)} ${what}; nothing was enqueued`,
-      { cause },
-    );
-  const pending: Pending<unknown, unknown> = Object.freeze({
-    id: row.id,
-    payload: row.payload,
-    carry: row.carry,
-    runCount: row.runCount,
-    failureCount: row.failureCount,
-    journal: row.journal,
-    visibleAt: new Date(row.visibleAt),
-    priority: row.priority,
-  });
-  let decision: unknown;
-  try {
-    decision = (task.merge as MergeFunction<unknown, unknown>)(incoming, pending);
-  } catch (error) {
-    throw fail(`threw: ${failureMessage(error).slice(0, 300)}`, error);
-  }
-  if (isPromise(decision)) {
-    decision.then(undefined, () => undefined);
-    throw fail("returned a promise: it must be synchronous");
-  }
-  if (isDecision(decision)) return decision;
-  throw fail("returned no decision: return Merge.keep(), replace(), with(…) or independent()");
-}
-
-/** Null for a candidate that today's schemas refuse. */
-async function readRow(task: Task, candidate: MergeCandidate): Promise<Row | null> {
-  const { payload, carry, ...rest } = candidate;
-  try {
-    await task.decodePayload(payload);
-    return {
-      ...rest,
-      payload: decodeJson(payload, "payload", task.kind),
-      carry: await task.decodeCarry(carry),
-    };
-  } catch {
-    return null;
-  }
-}
-
-async function newRow(task: Task, job: EnqueueJob, now: Date): Promise<Row> {
+function newRow(job: EnqueueJob, now: Date): Row {
   return {
     id: job.id,
     version: 0,
     runCount: 0,
     failureCount: 0,
     priority: job.priority,
-    visibleAt: new Date(dueAt(job, now)),
-    payload: decodeJson(job.payload, "payload", job.kind),
-    carry: await task.decodeCarry(null),
+    visibleAt: dueAt(job, now),
+    payload: job.payload,
+    carry: null,
     journal: [],
+    read: new Map(),
   };
 }
 
-/** By the producer's clock, since the database's has not been asked: only other jobs of the same call see it. */
 function dueAt(job: EnqueueJob, now: Date): number {
-  return job.runAt ?? now.getTime() + (job.delayMs ?? 0);
+  return Math.max(job.runAt ?? now.getTime() + (job.delayMs ?? 0), now.getTime());
 }
 
-function mergedEntry(row: Row, job: EnqueueJob, note: string, now: Date): JournalEntry {
-  return {
+async function firstReadable(
+  task: Task,
+  rows: readonly Row[],
+  unread: JobId[],
+): Promise<Row | undefined> {
+  for (const row of rows) {
+    const contents = row.read.get(task) ?? (await readContents(task, row));
+    row.read.set(task, contents);
+    if (contents !== null) return row;
+    unread.push(row.id);
+  }
+  return undefined;
+}
+
+/** Null for what today's schemas refuse. */
+async function readContents(task: Task, row: Row): Promise<Contents | null> {
+  try {
+    await task.decodePayload(row.payload);
+    return {
+      payload: decodeJson(row.payload, "payload", task.kind),
+      carry: await task.decodeCarry(row.carry),
+    };
+  } catch {
+    return null;
+  }
+}
+
+function insert(job: EnqueueJob, skipped: readonly JobId[]): EnqueueJob {
+  return { ...job, decision: { action: "insert", skipped } };
+}
+
+/** What a constant merge, which the store decides, will have made of the pending jobs. */
+function foresee(job: EnqueueJob, rows: Row[], now: Date): void {
+  const [row] = rows;
+  if (row === undefined || job.merge === "independent") rows.push(newRow(job, now));
+  else if (job.merge === "keep") log(row, job, "keep", now);
+  else replace(row, job, now);
+}
+
+function replace(row: Row, job: EnqueueJob, now: Date): void {
+  log(row, job, "replace", now);
+  change(row, job.payload, null);
+  row.priority = job.priority;
+  row.visibleAt = Math.min(row.visibleAt, dueAt(job, now));
+}
+
+function change(row: Row, payload: string, carry: string | null): void {
+  row.version += 1;
+  row.payload = payload;
+  row.carry = carry;
+  row.read.clear();
+}
+
+function log(row: Row, job: EnqueueJob, note: string, now: Date): void {
+  row.journal.push({
     jobId: row.id,
     kind: job.kind,
     runNo: row.runCount,
@@ -236,5 +230,99 @@ function mergedEntry(row: Row, job: EnqueueJob, note: string, now: Date): Journa
     worker: null,
     startedAt: null,
     recordedAt: now,
+  });
+}
+
+interface Meeting {
+  readonly job: EnqueueJob;
+  readonly task: Task;
+  readonly row: Row;
+  readonly rows: Row[];
+  readonly now: Date;
+}
+
+async function decide({ job, task, row, rows, now }: Meeting): Promise<EnqueueJob> {
+  const decision = askMerge(task, job, row);
+  if (decision.decision === "independent") {
+    rows.push(newRow(job, now));
+    return { ...job, decision: { action: "independent" } };
+  }
+  const chosen = { candidate: row.id, version: row.version, runCount: row.runCount };
+  if (decision.decision === "keep") {
+    log(row, job, "keep", now);
+    return { ...job, decision: { action: "keep", ...chosen } };
+  }
+  if (decision.decision !== "with") {
+    replace(row, job, now);
+    return { ...job, decision: { action: "replace", ...chosen } };
+  }
+  // Validated like an enqueued one; what the task computes from a payload at enqueue comes from this one.
+  const { payload, leaseMs } = await task.prepare(decision.payload);
+  const carry =
+    decision.carry === undefined ? undefined : (task.encodeCarry(decision.carry) ?? undefined);
+  if (carry !== undefined) await task.decodeCarry(carry);
+  const { visibleAt, priority } = decision;
+  log(row, job, "with", now);
+  change(row, payload, carry ?? row.carry);
+  if (visibleAt !== undefined) row.visibleAt = visibleAt.getTime();
+  if (priority !== undefined) row.priority = priority;
+  return {
+    ...job,
+    leaseMs,
+    decision: {
+      action: "with",
+      ...chosen,
+      payload,
+      ...(carry === undefined ? {} : { carry }),
+      ...(visibleAt === undefined ? {} : { visibleAt: visibleAt.getTime() }),
+      ...(priority === undefined ? {} : { priority }),
+    },
   };
 }
+
+function askMerge(task: Task, job: EnqueueJob, row: Row): Decision<unknown, unknown> {
+  const fail = (what: string, cause?: unknown) =>
+    new VenturiError(
+      "merge",
+      `the merge function of ${JSON.stringify(task.kind)} ${what}; nothing was enqueued`,
+      cause === undefined ? {} : { cause },
+    );
+  const incoming = decodeJson(job.payload, "payload", job.kind);
+  const existing = toPending(row, row.read.get(task) as Contents);
+  // What it was given may have been changed by it: whoever comes next reads it anew.
+  row.read.clear();
+  let decision: unknown;
+  try {
+    decision = (task.merge as MergeFunction<unknown, unknown>)(incoming, existing);
+  } catch (error) {
+    const message = failureMessage(error).slice(0, 300);
+    const isTold = quotes(message, incoming) || quotes(message, existing.payload);
+    throw fail(`threw: ${isTold ? "see the cause" : message}`, error);
+  }
+  if (isPromise(decision)) {
+    decision.then(undefined, ignoreRejection);
+    throw fail("returned a promise: it must be synchronous");
+  }
+  if (isDecision(decision)) return decision;
+  throw fail("returned no decision: return Merge.keep(), replace(), with(…) or independent()");
+}
+
+function ignoreRejection(): void {
+  // The promise itself is the error; a rejection that nobody handles would end the process.
+}
+
+function toPending(row: Row, { payload, carry }: Contents): Pending<unknown, unknown> {
+  return Object.freeze({
+    id: row.id,
+    payload,
+    carry,
+    runCount: row.runCount,
+    failureCount: row.failureCount,
+    journal: Object.freeze(row.journal.slice(-maxJournal)),
+    visibleAt: new Date(row.visibleAt),
+    priority: row.priority,
+  });
+}
+
+/** A counter that many producers add to has an entry for each of them. */
+const maxJournal = 1_000;

@@ -8,7 +8,9 @@ type Key = FindCandidatesRequest["keys"][number];
 
 /** The JSON array that the SQL function `{prefix}_merge_candidates_v1` takes. */
 export function encodeMergeKeys(keys: readonly Key[]): string {
-  return JSON.stringify(keys.map(({ kind, dedupKey }) => ({ kind, dedup_key: dedupKey })));
+  return JSON.stringify(
+    keys.map(({ kind, dedupKey, limit }) => ({ kind, dedup_key: dedupKey, limit })),
+  );
 }
 
 /** A candidate as the function writes it. */
@@ -20,7 +22,8 @@ interface WireCandidate {
   readonly priority: number;
   readonly visible_ms: number;
   readonly payload: unknown;
-  readonly carry: unknown;
+  /** As text: a carry of null is not the initial one. */
+  readonly carry: string | null;
   readonly journal: readonly WireEntry[];
 }
 
@@ -58,7 +61,7 @@ function toCandidate(wire: WireCandidate, kind: string): MergeCandidate {
     priority: priorityOfTier(wire.priority),
     visibleAt: new Date(wire.visible_ms),
     payload: JSON.stringify(wire.payload),
-    carry: wire.carry === null ? null : JSON.stringify(wire.carry),
+    carry: wire.carry,
     journal: wire.journal.map((entry) => ({
       jobId: id,
       kind,

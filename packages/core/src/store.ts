@@ -78,7 +78,8 @@ export interface ProducerStore extends Port {
    * Stores all jobs or none, in the order given, and wakes workers if any is due soon.
    *
    * Throws `VenturiError` `id-conflict` when an id belongs to another kind or key, `merge` with `isRetryable` when
-   * the pending job that a decision is about has changed since it was read, and `database` when the statement failed.
+   * the pending job that a decision is about has changed since it was read (its `ids` are those of the request that
+   * earlier calls brought in), and `database` when the statement failed.
    */
   enqueue(request: EnqueueRequest): Promise<{ readonly jobs: readonly EnqueuedJob[] }>;
   /** For merge functions: the pending jobs of each key, first come first. Locks nothing. */
@@ -86,7 +87,12 @@ export interface ProducerStore extends Port {
 }
 
 export interface FindCandidatesRequest {
-  readonly keys: readonly { readonly kind: string; readonly dedupKey: string }[];
+  readonly keys: readonly {
+    readonly kind: string;
+    readonly dedupKey: string;
+    /** How many at most; absent: all. */
+    readonly limit?: number;
+  }[];
   readonly signal?: AbortSignal | undefined;
 }
 

@@ -4,14 +4,29 @@ import { EnqueueLane, type Send } from "./enqueue-lane.ts";
 /** What a queue enqueues through. */
 export interface Backend {
   /** Outside of everybody's transactions. */
-  readonly lane: EnqueueLane;
+  readonly lanes: Lanes;
   /** Inside a caller's transaction; throws `invalid-argument` for what is none. */
-  laneWithin(tx: unknown): EnqueueLane;
+  lanesWithin(tx: unknown): Lanes;
+}
+
+/**
+ * Merge functions take a statement more, and a key that many producers merge into makes their statements start over:
+ * where there are connections for it, other jobs do not wait for that.
+ */
+export interface Lanes {
+  readonly plain: EnqueueLane;
+  /** For calls that bring a job whose merge function has to be asked. */
+  readonly merging: EnqueueLane;
+}
+
+/** One statement at a time, whatever it does. */
+export function oneLane(lane: EnqueueLane): Lanes {
+  return { plain: lane, merging: lane };
 }
 
 /** Whatever goes wrong there has ended the caller's transaction: nothing can be shared, isolated or repeated. */
-export function transactionLane(send: Send): EnqueueLane {
-  return new EnqueueLane({ send, coalesces: () => false, isolates: () => false });
+export function transactionLanes(send: Send): Lanes {
+  return oneLane(new EnqueueLane({ send, coalesces: () => false, isolates: () => false }));
 }
 
 /** Whether one job may be to blame for a failed statement; most others are the whole database's. */

@@ -1,8 +1,9 @@
-import type { EnqueuedJob, EnqueueJob } from "@venturi/core";
+import type { EnqueuedJob } from "@venturi/core";
+import { CulpritsFound, type QueuedJob } from "./merging.ts";
 
 /** Jobs that one call stores together: all of them or none. */
 export interface JobGroup {
-  readonly jobs: readonly EnqueueJob[];
+  readonly jobs: readonly QueuedJob[];
   readonly resolve: (jobs: readonly EnqueuedJob[]) => void;
   readonly reject: (error: unknown) => void;
   /** Whether its caller has stopped waiting: it is left out of what has not been sent yet. */
@@ -10,7 +11,7 @@ export interface JobGroup {
 }
 
 /** Stores jobs with one statement; what it answers is in their order. */
-export type Send = (jobs: readonly EnqueueJob[]) => Promise<readonly EnqueuedJob[]>;
+export type Send = (jobs: readonly QueuedJob[]) => Promise<readonly EnqueuedJob[]>;
 
 export interface LanePolicy {
   readonly send: Send;
@@ -80,6 +81,7 @@ export class EnqueueLane {
         from += group.jobs.length;
       }
     } catch (error) {
+      if (error instanceof CulpritsFound) return this.#deliverWithout(error, groups);
       if (groups.length === 1 || !this.#policy.isolates(error)) {
         for (const group of groups) group.reject(error);
         return;
@@ -89,9 +91,21 @@ export class EnqueueLane {
       await this.#deliver(groups.slice(middle));
     }
   }
+
+  /** Tells the calls that failed before their statement was sent, and tries the others without them. */
+  async #deliverWithout(found: CulpritsFound, groups: readonly JobGroup[]): Promise<void> {
+    const others: JobGroup[] = [];
+    for (const group of groups) {
+      const culprit = group.jobs.find((job) => found.errors.has(job));
+      if (culprit === undefined) others.push(group);
+      else group.reject(found.errors.get(culprit));
+    }
+    if (others.length < groups.length) await this.#deliver(others);
+    else for (const group of groups) group.reject(found);
+  }
 }
 
 /** Text that a job adds to a statement, give or take its names and quotes. */
-function approximateSize(job: EnqueueJob): number {
+function approximateSize(job: QueuedJob): number {
   return job.payload.length + job.kind.length + (job.dedupKey?.length ?? 0) + 100;
 }

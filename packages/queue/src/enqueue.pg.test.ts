@@ -118,14 +118,6 @@ describe("bad input is a typed error, and nothing is written", () => {
       throw new RangeError("no key");
     },
   });
-  const Merges = defineTask({
-    kind: "merges",
-    payload: v.unknown(),
-    dedupKey: () => "k",
-    merge: () => {
-      throw new Error("never called");
-    },
-  });
   const Any = defineTask({ kind: "any", payload: v.unknown() });
 
   it.each([
@@ -144,12 +136,6 @@ describe("bad input is a typed error, and nothing is written", () => {
     ["U+0000", () => queue.enqueue(Any({ a: "x\0y" })), "serialization", /payload\.a/],
     ["half a surrogate pair", () => queue.enqueue(Any("\ud800")), "serialization", /payload/],
     ["a callback that throws", () => queue.enqueue(Throws(1)), "invalid-argument", /no key/],
-    [
-      "a merge function",
-      () => queue.enqueue(Merges(1)),
-      "invalid-argument",
-      /"merges".*function.*keep/,
-    ],
     ["no job", () => queue.enqueue({ kind: "x" } as never), "invalid-argument", /job/],
     ["a task instead of a job", () => queue.enqueue(Count as never), "invalid-argument", /job/],
     [

@@ -1,7 +1,6 @@
 import {
   type Duration,
   differenceMs,
-  type EnqueueJob,
   FAR_FUTURE_MS,
   type Headers,
   type Instant,
@@ -10,6 +9,7 @@ import {
   type JobId,
   type PreparedJob,
   type Priority,
+  type Task,
   toEpochMs,
   toHeaders,
   toJobId,
@@ -17,6 +17,7 @@ import {
   type UnsentJob,
 } from "@venturi/core";
 import { nextJobId } from "./job-ids.ts";
+import type { QueuedJob } from "./merging.ts";
 import { checkMembers } from "./options.ts";
 
 /** How one job is enqueued, beyond what its task says. */
@@ -61,10 +62,7 @@ export type EnqueueItem = UnsentJob | ({ readonly job: UnsentJob } & JobOptions)
 const jobOptionNames = ["delay", "runAt", "priority", "headers", "id"];
 
 /** Everything about one job that a store is given, at once unless its schema is asynchronous. */
-export function toEnqueueJob(
-  job: UnsentJob,
-  options: JobOptions,
-): EnqueueJob | Promise<EnqueueJob> {
+export function toEnqueueJob(job: UnsentJob, options: JobOptions): QueuedJob | Promise<QueuedJob> {
   if (!isUnsentJob(job)) {
     throw invalidArgument("job", "is not a job", "call a task with its payload: Task(payload)");
   }
@@ -72,12 +70,12 @@ export function toEnqueueJob(
   const chosen = readOptions(options);
   const prepared = job.task.prepare(job.input);
   return "then" in prepared
-    ? prepared.then((settled) => combine(settled, chosen))
-    : combine(prepared, chosen);
+    ? prepared.then((settled) => combine(settled, chosen, job.task))
+    : combine(prepared, chosen, job.task);
 }
 
 /** The same for an item of `enqueueMany`. */
-export function toItemJob(item: EnqueueItem): EnqueueJob | Promise<EnqueueJob> {
+export function toItemJob(item: EnqueueItem): QueuedJob | Promise<QueuedJob> {
   if (isUnsentJob(item)) return toEnqueueJob(item, {});
   checkMembers("item", item, ["job", ...jobOptionNames]);
   const { job, ...options } = item;
@@ -115,22 +113,19 @@ function readDue(delay: Duration | undefined, runAt: Instant | undefined): Chose
   return delayMs === FAR_FUTURE_MS ? { runAt: FAR_FUTURE_MS } : { delayMs };
 }
 
-function combine(prepared: PreparedJob, { id, priority, headers, due }: ChosenOptions): EnqueueJob {
+function combine(
+  prepared: PreparedJob,
+  { id, priority, headers, due }: ChosenOptions,
+  task: Task,
+): QueuedJob {
   const { kind, payload, dedupKey, merge, leaseMs } = prepared;
-  if (merge === "function") {
-    throw invalidArgument(
-      "merge",
-      `of ${JSON.stringify(kind)} is a function, which this version cannot call yet`,
-      'use "keep", "replace" or "independent"',
-    );
-  }
   return {
     id,
     kind,
     payload,
     priority: priority ?? prepared.priority,
     dedupKey,
-    merge,
+    ...(merge !== "function" ? { merge } : dedupKey === null ? {} : { task }),
     leaseMs,
     headers,
     ...due,

@@ -1,18 +1,21 @@
 import {
+  type CleanupFilter,
   type JobFilter,
   type JobId,
   type JobPage,
   type JobRecord,
   type JournalEntry,
   type OperatorStore,
+  resolveCleanupFilter,
   resolveJobFilter,
+  type Stats,
   toJobId,
   toJobPage,
 } from "@venturi/core";
 import type { WaitOptions } from "./enqueue.ts";
 import { checkMembers } from "./options.ts";
 
-/** What a queue over a full store can tell about its jobs. */
+/** What a queue over a full store can tell about its jobs, and do to them. */
 export interface Operator {
   /** A job as it stands now; null when the store knows none of this id. Throws `invalid-argument` for what is no id. */
   job(id: JobId, options?: WaitOptions): Promise<JobRecord | null>;
@@ -20,6 +23,27 @@ export interface Operator {
   jobs(filter?: JobFilter): Promise<JobPage>;
   /** All that happened to a job, in order; empty for an unknown one. Throws `invalid-argument` for what is no id. */
   journal(id: JobId, options?: WaitOptions): Promise<readonly JournalEntry[]>;
+  /** The queue at one moment, in numbers; costs the same however many jobs have completed. */
+  stats(options?: WaitOptions): Promise<Stats>;
+  /**
+   * Deletes jobs that ended before an instant, with their journals, and returns how many; also rows of workers that
+   * have been gone for as long. It goes by bounded batches, each a transaction of its own: several processes may do
+   * it at once, and one that is interrupted has deleted what it got to. Throws `invalid-argument` naming the member
+   * of the filter.
+   *
+   * @example await queue.cleanup({ finishedBefore: lastMonth, status: ["completed", "cancelled"] });
+   */
+  cleanup(filter: CleanupFilter): Promise<number>;
+  /**
+   * Puts a dead job back: pending, due now, its failures forgotten, its runs and its carry kept. False for a job that
+   * is not dead or not known. Throws `invalid-argument` for what is no id.
+   */
+  retry(id: JobId, options?: WaitOptions): Promise<boolean>;
+  /**
+   * Ends a pending job as cancelled. False for a job that is claimed, has ended, is not known, or is just being changed
+   * by somebody else. Throws `invalid-argument` for what is no id.
+   */
+  cancel(id: JobId, options?: WaitOptions): Promise<boolean>;
 }
 
 export function createOperator(store: OperatorStore): Operator {
@@ -39,6 +63,22 @@ export function createOperator(store: OperatorStore): Operator {
       const jobId = toJobId(id, "id");
       const read = await store.readJournal({ jobId, signal: readSignal(options) });
       return read.entries;
+    },
+    async stats(options) {
+      return (await store.stats({ signal: readSignal(options) })).stats;
+    },
+    async cleanup(filter) {
+      const request = resolveCleanupFilter(filter);
+      request.signal?.throwIfAborted();
+      return (await store.cleanup(request)).deleted;
+    },
+    async retry(id, options) {
+      const jobId = toJobId(id, "id");
+      return (await store.retry({ id: jobId, signal: readSignal(options) })).applied;
+    },
+    async cancel(id, options) {
+      const jobId = toJobId(id, "id");
+      return (await store.cancel({ id: jobId, signal: readSignal(options) })).applied;
     },
   };
 }

@@ -1,6 +1,5 @@
 import {
   type EnqueuedJob,
-  type EnqueueJob,
   enqueueUnknown,
   type Instant,
   invalidArgument,
@@ -10,6 +9,7 @@ import {
   VenturiError,
 } from "@venturi/core";
 import { AbortWatch } from "./abort-watch.ts";
+import type { Lanes } from "./backend.ts";
 import {
   type EnqueueItem,
   type EnqueueOptions,
@@ -17,16 +17,16 @@ import {
   toItemJob,
   type WaitOptions,
 } from "./enqueue.ts";
-import type { EnqueueLane } from "./enqueue-lane.ts";
+import type { QueuedJob } from "./merging.ts";
 import { checkMembers } from "./options.ts";
 
 /** The ways to enqueue, over one lane of statements. */
 export class Producer {
-  readonly #lane: EnqueueLane;
+  readonly #lanes: Lanes;
   readonly #aborts = new AbortWatch();
 
-  constructor(lane: EnqueueLane) {
-    this.#lane = lane;
+  constructor(lanes: Lanes) {
+    this.#lanes = lanes;
   }
 
   async enqueue(job: UnsentJob, options: EnqueueOptions = {}): Promise<JobId> {
@@ -60,12 +60,13 @@ export class Producer {
   }
 
   #store(
-    jobs: readonly EnqueueJob[],
+    jobs: readonly QueuedJob[],
     signal: AbortSignal | undefined,
   ): Promise<readonly EnqueuedJob[]> {
     return new Promise((resolve, reject) => {
       const stopWatching = this.#onAbort(signal, reject);
-      this.#lane.add({
+      const merges = jobs.some(({ task }) => task !== undefined);
+      this.#lanes[merges ? "merging" : "plain"].add({
         jobs,
         resolve: (stored) => {
           stopWatching?.();
@@ -96,7 +97,7 @@ export class Producer {
 }
 
 /** A statement may have carried other callers' jobs too: each gets the ids to repeat its own call with. */
-function ownError(error: unknown, jobs: readonly EnqueueJob[]): unknown {
+function ownError(error: unknown, jobs: readonly QueuedJob[]): unknown {
   if (!isVenturiError(error) || error.code !== "enqueue-unknown") return error;
   return enqueueUnknown(
     jobs.map(({ id }) => id),
@@ -107,8 +108,8 @@ function ownError(error: unknown, jobs: readonly EnqueueJob[]): unknown {
 /** Checked, or being checked by asynchronous schemas, in order. */
 function prepareAll(
   items: readonly EnqueueItem[],
-): readonly EnqueueJob[] | Promise<readonly EnqueueJob[]> {
-  const jobs: EnqueueJob[] = [];
+): readonly QueuedJob[] | Promise<readonly QueuedJob[]> {
+  const jobs: QueuedJob[] = [];
   const pending: Promise<unknown>[] = [];
   for (let index = 0; index < items.length; index += 1) {
     try {

@@ -76,13 +76,13 @@ export const Queue = class Queue extends Producer {
   constructor(producer: unknown, options?: QueueOptions) {
     const isStore = isProducerStore(producer);
     const backend = isStore ? storeBackend(producer, options) : sqlBackend(producer, options);
-    super(backend.lane);
+    super(backend.lanes);
     this.#backend = backend;
     // A lean queue has no verbs that it could not carry out.
     if (isStore && isOperatorStore(producer)) Object.assign(this, createOperator(producer));
   }
 
   within(tx: unknown): TransactionQueue {
-    return new Producer(this.#backend.laneWithin(tx));
+    return new Producer(this.#backend.lanesWithin(tx));
   }
 } as unknown as QueueConstructor;

@@ -1,45 +1,64 @@
 import { invalidArgument } from "@venturi/core";
-import { type Backend, mayBeOneJobs, transactionLane } from "./backend.ts";
+import { type Backend, type Lanes, mayBeOneJobs, oneLane, transactionLanes } from "./backend.ts";
 import { EnqueueLane } from "./enqueue-lane.ts";
 import { executorRunner, isExecutor } from "./executor-runner.ts";
 import { isKyselyLike, kyselyRunner } from "./kysely-runner.ts";
+import { mergeAndSend } from "./merging.ts";
 import { type QueueOptions, resolveQueueOptions } from "./options.ts";
 import { isPgLike, pgRunner } from "./pg-runner.ts";
 import { guardConnection } from "./pool-guard.ts";
 import { repeatConflicts } from "./repeat.ts";
 import type { Runner } from "./sql-executor.ts";
-import { sqlSender } from "./sql-sender.ts";
+import { sqlPort } from "./sql-port.ts";
 
 /** Enqueues through whatever runs SQL; throws `invalid-argument` for what does not. */
 export function sqlBackend(producer: unknown, options: QueueOptions | undefined): Backend {
   const { names, preparedStatements, logger } = resolveQueueOptions(options);
   const runner = toRunner(producer, preparedStatements, "producer");
   if (isPgLike(producer)) guardConnection(producer, logger);
-  const send = sqlSender(runner, names);
+  const port = sqlPort(runner, names, logger);
   // A client may be handed over with a transaction of its owner's open.
   const isFree = () => !runner.isInTransaction();
-  const inner = new WeakMap<object, EnqueueLane>();
-  return {
-    lane: new EnqueueLane({
-      send: (jobs) => (isFree() ? repeatConflicts(() => send(jobs)) : send(jobs)),
+  const inner = new WeakMap<object, Lanes>();
+  const lane = () =>
+    new EnqueueLane({
+      send: (jobs) =>
+        isFree()
+          ? repeatConflicts((conflict) => mergeAndSend(port, jobs, conflict))
+          : mergeAndSend(port, jobs),
       coalesces: isFree,
       isolates: (error) => isFree() && mayBeOneJobs(error),
-    }),
-    laneWithin(tx) {
+    });
+  return {
+    lanes: isPool(producer) ? { plain: lane(), merging: lane() } : oneLane(lane()),
+    lanesWithin(tx) {
       const txRunner = toRunner(tx, preparedStatements, "tx");
       refuseOutside(tx);
       // One lane a connection, which runs one statement at a time however often it is passed.
-      const lane = inner.get(tx as object) ?? transactionLane(sqlSender(txRunner, names));
-      inner.set(tx as object, lane);
-      return lane;
+      const txPort = sqlPort(txRunner, names, logger);
+      const lanes =
+        inner.get(tx as object) ?? transactionLanes((jobs) => mergeAndSend(txPort, jobs));
+      inner.set(tx as object, lanes);
+      return lanes;
     },
   };
 }
 
+/** Whether statements may be sent at the same time. */
+function isPool(producer: unknown): boolean {
+  if (isKyselyLike(producer)) {
+    return (producer as { readonly isTransaction?: unknown }).isTransaction === false;
+  }
+  return (
+    isPgLike(producer) &&
+    typeof (producer as { readonly totalCount?: unknown }).totalCount === "number"
+  );
+}
+
 /** What would take any connection it likes, and so store the job whatever becomes of the transaction. */
 function refuseOutside(tx: unknown): void {
-  const { isTransaction, totalCount } = tx as Readonly<Record<string, unknown>>;
-  if (isPgLike(tx) && typeof totalCount === "number") {
+  const { isTransaction } = tx as Readonly<Record<string, unknown>>;
+  if (isPgLike(tx) && isPool(tx)) {
     throw invalidArgument(
       "tx",
       "is a pool, and a transaction lives on one connection",

@@ -1,33 +1,40 @@
 import {
   invalidArgument,
+  type Logger,
   type OperatorStore,
   PORT_VERSION,
   type ProducerStore,
   type Store,
 } from "@venturi/core";
-import { type Backend, mayBeOneJobs, transactionLane } from "./backend.ts";
-import { EnqueueLane, type Send } from "./enqueue-lane.ts";
+import { type Backend, mayBeOneJobs, transactionLanes } from "./backend.ts";
+import { EnqueueLane } from "./enqueue-lane.ts";
 import { hasMethods } from "./has-methods.ts";
+import { type MergingPort, mergeAndSend } from "./merging.ts";
 import { type QueueOptions, resolveQueueOptions } from "./options.ts";
 import { repeatConflicts } from "./repeat.ts";
 
 /** Enqueues through a store; throws `invalid-argument` for options, which are the store's own. */
 export function storeBackend(store: ProducerStore, options: QueueOptions = {}): Backend {
-  resolveQueueOptions(options);
+  const { logger } = resolveQueueOptions(options);
   for (const name of ["prefix", "schema", "preparedStatements"] as const) {
     if (options[name] === undefined) continue;
     throw invalidArgument(name, "makes no sense here", "the store has its own");
   }
-  const send = sender(store);
-  return {
-    lane: new EnqueueLane({
-      send: (jobs) => repeatConflicts(() => send(jobs)),
+  const port = storePort(store, logger);
+  const lane = () =>
+    new EnqueueLane({
+      send: (jobs) => repeatConflicts((conflict) => mergeAndSend(port, jobs, conflict)),
       coalesces: () => true,
       isolates: mayBeOneJobs,
-    }),
-    laneWithin(tx) {
+    });
+  return {
+    lanes: { plain: lane(), merging: lane() },
+    lanesWithin(tx) {
       const { within } = store as Partial<Store<unknown>>;
-      if (typeof within === "function") return transactionLane(sender(within.call(store, tx)));
+      if (typeof within === "function") {
+        const txPort = storePort(within.call(store, tx), logger);
+        return transactionLanes((jobs) => mergeAndSend(txPort, jobs));
+      }
       throw invalidArgument(
         "tx",
         "cannot be used: this store has no transactions",
@@ -37,8 +44,12 @@ export function storeBackend(store: ProducerStore, options: QueueOptions = {}): 
   };
 }
 
-function sender(store: ProducerStore): Send {
-  return async (jobs) => (await store.enqueue({ jobs })).jobs;
+function storePort(store: ProducerStore, logger: Logger): MergingPort {
+  return {
+    enqueue: async (jobs) => (await store.enqueue({ jobs })).jobs,
+    findCandidates: async (keys) => (await store.findCandidates({ keys })).candidates,
+    logger,
+  };
 }
 
 export function isProducerStore(value: unknown): value is ProducerStore {
@@ -52,5 +63,13 @@ export function isProducerStore(value: unknown): value is ProducerStore {
 }
 
 export function isOperatorStore(store: ProducerStore): store is ProducerStore & OperatorStore {
-  return hasMethods(store, ["findJob", "queryJobs", "readJournal"]);
+  return hasMethods(store, [
+    "findJob",
+    "queryJobs",
+    "readJournal",
+    "stats",
+    "cleanup",
+    "retry",
+    "cancel",
+  ]);
 }

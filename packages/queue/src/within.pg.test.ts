@@ -8,8 +8,11 @@ import { Count, Replaced } from "./testing/tasks.ts";
 
 const database = await testDatabase();
 const operator = new Queue(new PostgresStore({ pool: database.pool }));
+const pool = new pg.Pool({ connectionString: database.url });
+// The database goes while its connections are being closed.
+pool.on("error", () => undefined);
 const kysely = new Kysely<Record<string, never>>({
-  dialect: new PostgresDialect({ pool: new pg.Pool({ connectionString: database.url }) }),
+  dialect: new PostgresDialect({ pool }),
 });
 const listener = new pg.Client({ connectionString: database.url });
 let notifications = 0;

@@ -11,7 +11,8 @@ import { buckets } from "./tables.ts";
  * Constant merges are decided here, under the lock of their key. What a merge function has decided elsewhere, on
  * what `merge_candidates_v1` returned, comes as `decision: { action, candidate, version, run_count, payload?, carry?,
  * visible_at?, priority? }`, or `{ action: "insert", skipped: [ids] }`; it is applied if the candidate is still
- * pending with the same version and run count, else VT003 is raised ("again") and nothing is written.
+ * pending with the same version and run count, else VT003 is raised ("again", with the repeats of the call in its
+ * detail) and nothing is written.
  *
  * plpgsql, not SQL: lock and read have to be separate statements, since one statement would read the snapshot from
  * before the lock. Jobs without a candidate are inserted as a set; only those that meet a pending job of their key,
@@ -24,19 +25,22 @@ import { buckets } from "./tables.ts";
 export function enqueue(n: Names): string[] {
   return [
     `create function ${n.of("merge_candidates_v1")}(keys jsonb) returns table (ord integer, candidate text)
-language sql stable security definer set search_path = pg_catalog, pg_temp as $fn$
-  -- The pending jobs of each { kind, dedup_key }, smallest seq first, with all that a merge function sees.
+language sql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $fn$
+  -- The pending jobs of each { kind, dedup_key, limit? }, smallest seq first, with all that a merge function sees: of
+  -- the journal the latest thousand entries, since a counter that everybody adds to has one for each of them.
   select u.ord::integer, jsonb_build_object(
       'id', q.job_id, 'version', q.version, 'run_count', q.run_count, 'failure_count', q.failure_count,
-      'priority', q.priority, 'visible_ms', extract(epoch from q.visible_at) * 1000, 'payload', b.payload, 'carry', q.carry,
+      'priority', q.priority, 'visible_ms', extract(epoch from q.visible_at) * 1000, 'payload', b.payload, 'carry', q.carry::text,
       'journal', (select coalesce(jsonb_agg(jsonb_build_object(
           'run_no', e.run_no, 'outcome', ${n.of("outcome")}(e.outcome), 'note', e.note, 'attachment', e.attachment,
           'detail', e.detail, 'worker', w.name, 'started_ms', extract(epoch from e.started_at) * 1000,
           'recorded_ms', extract(epoch from e.recorded_at) * 1000) order by e.entry_no), '[]')
-        from ${n.of("journal")} e left join ${n.of("workers")} w on w.id = e.worker_id where e.job_id = q.job_id))::text
-  from rows from (jsonb_to_recordset(keys) as (kind text, dedup_key text)) with ordinality u(kind, dedup_key, ord)
+        from (select j.* from ${n.of("journal")} j where j.job_id = q.job_id order by j.entry_no desc limit 1000) e
+        left join ${n.of("workers")} w on w.id = e.worker_id))::text
+  from rows from (jsonb_to_recordset(keys) as (kind text, dedup_key text, "limit" integer)) with ordinality u(kind, dedup_key, most, ord)
   join ${n.of("kinds")} k on k.name = u.kind
-  join ${n.of("queue")} q on q.kind_id = k.id and q.dedup_key = u.dedup_key and q.claimed_by is null
+  cross join lateral (select p.* from ${n.of("queue")} p
+    where p.kind_id = k.id and p.dedup_key = u.dedup_key and p.claimed_by is null order by p.seq limit u.most) q
   join ${n.of("jobs")} b on b.id = q.job_id
   order by u.ord, q.seq
 $fn$`,
@@ -238,7 +242,9 @@ begin
       v_outcomes[i] := case v_action when 'keep' then 'kept' when 'replace' then 'replaced' else 'merged' end;
       if v_action <> 'keep' then
         v_at := case when v_action = 'replace' then least(v_candidate.visible_at, v_ats[i])
-          else least(coalesce((v_decision ->> 'visible_at')::timestamptz, v_candidate.visible_at), v_far) end;
+          when not v_decision ? 'visible_at' then v_candidate.visible_at
+          -- A time that has passed means now, unless the job has been due for longer already.
+          else least(greatest((v_decision ->> 'visible_at')::timestamptz, least(v_candidate.visible_at, v_clock)), v_far) end;
         v_tier := case when v_action = 'replace' then v_priorities[i] else
           coalesce(case v_decision ->> 'priority' when 'high' then 0 when 'normal' then 1 when 'low' then 2 end, v_candidate.priority) end;
         update ${n.of("jobs")} b set headers = v_headers[i], priority = v_tier, version = coalesce(b.version, 0) + 1,
@@ -285,8 +291,12 @@ function nextSeq(n: Names): string {
   return `nextval(${n.literal(n.of("queue_seq_seq"))})`;
 }
 
-/** The queue has changed since the producer looked: nothing is written, and the choice starts over. */
+/**
+ * The queue has changed since the producer looked: nothing is written, and the choice starts over. The detail names
+ * the jobs that are repeats, so that it counts on nothing becoming of them.
+ */
 const again = `raise exception 'the pending jobs of this key have changed' using errcode = 'VT003',
+          detail = coalesce((select string_agg(u.id::text, ' ') from unnest(v_ids, v_states) u(id, state) where u.state = 'r'), ''),
           hint = 'Read the candidates again and decide again.';`;
 
 /** The lock space is shared with the user's application, so the class comes from schema and prefix. */

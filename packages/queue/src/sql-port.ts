@@ -1,31 +1,61 @@
 import {
+  decodeMergeCandidates,
   type EnqueuedJob,
   type EnqueueJob,
   type EnqueueOutcome,
   encodeEnqueue,
+  encodeMergeKeys,
   fromUuid,
+  type Logger,
   type Names,
   qualifiedName,
+  toDatabaseError,
   toEnqueueError,
   VenturiError,
 } from "@venturi/core";
-import type { Send } from "./enqueue-lane.ts";
+import type { MergingPort } from "./merging.ts";
 import type { Runner } from "./sql-executor.ts";
 
-/** Stores jobs by calling the SQL function that the migrations installed: the lean producer's whole SQL. */
-export function sqlSender(runner: Runner, names: Names): Send {
-  const statement = {
-    name: statementName(names),
+/** Calls the SQL functions that the migrations installed: the lean producer's whole SQL. */
+export function sqlPort(runner: Runner, names: Names, logger: Logger): MergingPort {
+  const { prefix } = names;
+  const enqueue = {
+    name: statementName(names, "enqueue_v1"),
     text: `select ord, id, outcome from ${qualifiedName(names, "enqueue_v1")}($1::text::jsonb)`,
   };
-  return async (jobs) => {
-    const params = [encode(jobs)];
-    try {
-      return readRows(await runner.run({ ...statement, params }), jobs.length);
-    } catch (error) {
-      throw toEnqueueError(error, { jobs, prefix: names.prefix });
-    }
+  const candidates = {
+    name: statementName(names, "merge_v1"),
+    text: `select ord, candidate from ${qualifiedName(names, "merge_candidates_v1")}($1::text::jsonb)`,
   };
+  return {
+    logger,
+    async enqueue(jobs) {
+      const params = [encode(jobs)];
+      try {
+        return readRows(await runner.run({ ...enqueue, params }), jobs.length);
+      } catch (error) {
+        throw toEnqueueError(error, { jobs, prefix });
+      }
+    },
+    async findCandidates(keys) {
+      const params = [encodeMergeKeys(keys)];
+      try {
+        return decodeMergeCandidates(
+          keys,
+          readCandidates(await runner.run({ ...candidates, params })),
+        );
+      } catch (error) {
+        throw toDatabaseError(error, { doing: "read what may be merged with", prefix });
+      }
+    },
+  };
+}
+
+function readCandidates(rows: readonly unknown[]) {
+  return (rows as readonly Readonly<Record<string, unknown>>[]).map((row) => ({
+    ord: Number(row["ord"]),
+    candidate: String(row["candidate"]),
+  }));
 }
 
 function encode(jobs: readonly EnqueueJob[]): string {
@@ -58,8 +88,8 @@ function readRows(rows: unknown, count: number): readonly EnqueuedJob[] {
 }
 
 /** Names are per connection, which queues of other schemas may share, and at most 63 characters long. */
-function statementName({ prefix, schema }: Names): string {
+function statementName({ prefix, schema }: Names, verb: string): string {
   let hash = 0x811c9dc5;
   for (const unit of schema) hash = Math.imul(hash ^ (unit.codePointAt(0) as number), 0x01000193);
-  return `${prefix}_enqueue_v1_${(hash >>> 0).toString(16).padStart(8, "0")}`;
+  return `${prefix}_${verb}_${(hash >>> 0).toString(16).padStart(8, "0")}`;
 }

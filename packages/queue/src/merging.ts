@@ -1,0 +1,147 @@
+import {
+  type EnqueuedJob,
+  type EnqueueJob,
+  type FindCandidatesRequest,
+  isVenturiError,
+  type JobId,
+  type Logger,
+  type MergeCandidate,
+  type MergePlan,
+  planMerges,
+  type Task,
+  VenturiError,
+} from "@venturi/core";
+
+/** A job on its way to the store. */
+export interface QueuedJob extends EnqueueJob {
+  /** The task whose merge function has still to be asked; the job has a dedup key. */
+  readonly task?: Task;
+}
+
+/** Jobs that cannot be stored, found before any statement that stores was sent. */
+export class CulpritsFound extends Error {
+  readonly errors: ReadonlyMap<QueuedJob, unknown>;
+
+  constructor(errors: ReadonlyMap<QueuedJob, unknown>) {
+    super(`${errors.size} jobs cannot be merged`);
+    this.errors = errors;
+  }
+}
+
+/** What merging needs of a store. */
+export interface MergingPort {
+  readonly enqueue: (jobs: readonly EnqueueJob[]) => Promise<readonly EnqueuedJob[]>;
+  readonly findCandidates: (
+    keys: FindCandidatesRequest["keys"],
+  ) => Promise<readonly (readonly MergeCandidate[])[]>;
+  readonly logger: Logger;
+}
+
+/** How many candidates of a key are read at first: one, and one more behind it. */
+const firstLimit = 2;
+/** How many times more are read where none of them could be decoded. */
+const limitGrowth = 16;
+/** How long schemas may take over candidates: all merges of the queue wait for them. */
+const maxDecidingMs = 5_000;
+
+/**
+ * Stores jobs of which some have merge functions to ask: reads what they may be merged with in one statement, decides,
+ * and stores everything in another. `previous` is the error of the attempt before, if there was one.
+ *
+ * Rejects with {@link CulpritsFound} for those that cannot be decided about, and with a retryable `merge` when a
+ * pending job has changed between the two statements.
+ */
+export async function mergeAndSend(
+  port: MergingPort,
+  jobs: readonly QueuedJob[],
+  previous?: unknown,
+): Promise<readonly EnqueuedJob[]> {
+  const keys = undecidedKeys(jobs);
+  if (keys.length === 0) return port.enqueue(jobs);
+  const plans = await readAndPlan(port, keys, knownIds(previous));
+  const errors = new Map<QueuedJob, unknown>();
+  const decided = new Map<QueuedJob, EnqueueJob>();
+  for (const [index, plan] of plans.entries()) {
+    const ofKey = keys[index]?.jobs ?? [];
+    for (const [place, job] of ofKey.entries()) {
+      const choice = plan.jobs[place];
+      if (choice !== undefined) decided.set(job, choice);
+      // Without a place it may be any of them.
+      if (plan.failure !== null && [place, -1].includes(plan.failure.index))
+        errors.set(job, plan.failure.error);
+    }
+  }
+  if (errors.size > 0) throw new CulpritsFound(errors);
+  const stored = await port.enqueue(jobs.map((job) => decided.get(job) ?? job));
+  for (const [index, { skipped }] of plans.entries()) {
+    if (skipped.length === 0) continue;
+    port.logger.warn("pending jobs that the task's schemas refuse were left out of a merge", {
+      kind: keys[index]?.kind,
+      jobs: skipped,
+    });
+  }
+  return stored;
+}
+
+interface UndecidedKey {
+  readonly kind: string;
+  readonly dedupKey: string;
+  readonly jobs: QueuedJob[];
+}
+
+/** Keys about which some function has to be asked, with all jobs of theirs. */
+function undecidedKeys(jobs: readonly QueuedJob[]): UndecidedKey[] {
+  const keys = new Map<string, UndecidedKey>();
+  for (const job of jobs) {
+    const { kind, dedupKey } = job;
+    if (dedupKey === undefined || dedupKey === null) continue;
+    const name = `${kind}\n${dedupKey}`;
+    const known = keys.get(name);
+    if (known === undefined) keys.set(name, { kind, dedupKey, jobs: [job] });
+    else known.jobs.push(job);
+  }
+  return [...keys.values()].filter((key) => key.jobs.some(({ task }) => task !== undefined));
+}
+
+/** The ids of the call that the store has told to be repeats. */
+function knownIds(previous: unknown): ReadonlySet<JobId> {
+  return new Set(isVenturiError(previous) && previous.code === "merge" ? previous.ids : []);
+}
+
+async function readAndPlan(
+  port: MergingPort,
+  keys: readonly UndecidedKey[],
+  known: ReadonlySet<JobId>,
+): Promise<readonly MergePlan[]> {
+  for (let limit = firstLimit; ; limit *= limitGrowth) {
+    const candidates = await port.findCandidates(
+      keys.map(({ kind, dedupKey }) => ({ kind, dedupKey, limit })),
+    );
+    const now = new Date();
+    const plans = await Promise.all(
+      keys.map((key, index) => planInTime(key, candidates[index] ?? [], now, known)),
+    );
+    if (plans.every(({ skipped }) => skipped.length < limit)) return plans;
+  }
+}
+
+/** A schema that hangs must not hold up everybody's merges. */
+async function planInTime(
+  { kind, jobs }: UndecidedKey,
+  candidates: readonly MergeCandidate[],
+  now: Date,
+  known: ReadonlySet<JobId>,
+): Promise<MergePlan> {
+  const undecided = jobs.map(({ task, ...job }) => ({ job, task }));
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<MergePlan>((resolve) => {
+    const what = `the schemas of ${JSON.stringify(kind)} have not answered within ${maxDecidingMs} ms for a job to merge with; nothing was enqueued`;
+    const failure = { index: -1, error: new VenturiError("merge", what) };
+    timer = setTimeout(() => resolve({ jobs: [], skipped: [], failure }), maxDecidingMs);
+  });
+  try {
+    return await Promise.race([planMerges(undecided, candidates, { now, known }), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
