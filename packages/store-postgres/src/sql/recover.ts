@@ -46,9 +46,9 @@ function staleClaims(n: Names, which: string, all: string, limit: string): strin
 export function giveUpWorkers(n: Names): Statement {
   return statement(
     "give_up_workers",
-    `update ${n.of("workers")} w set stopping_at = ${n.of("clock")}()
-  where w.id = any ($1::int4[]) and w.stopping_at is null and ${deadHolder(n, "w.id")}
-    and not exists (select 1 from ${n.of("queue")} q where q.claimed_by = w.id)`,
+    `update ${n.of("workers")} g set stopping_at = ${n.of("clock")}()
+  where g.id = any ($1::int4[]) and g.stopping_at is null and ${deadHolder(n, "g.id")}
+    and not exists (select 1 from ${n.of("queue")} q where q.claimed_by = g.id)`,
   );
 }
 
