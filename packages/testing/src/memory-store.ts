@@ -1,0 +1,233 @@
+import {
+  type BeatResult,
+  type ClaimRequest,
+  type ClaimResult,
+  type CleanupRequest,
+  type EnqueuedJob,
+  type EnqueueRequest,
+  type ExtendLeaseRequest,
+  type ExtendLeaseResult,
+  type FindCandidatesRequest,
+  type FindCandidatesResult,
+  type FindStaleRequest,
+  type HandBackRequest,
+  type JobId,
+  type JobQuery,
+  type JobRecord,
+  type JobRequest,
+  type JournalEntry,
+  type Notifier,
+  PORT_VERSION,
+  type ReadJournalRequest,
+  type RecoverRequest,
+  type SettleRequest,
+  type SettleVerdict,
+  type StaleClaim,
+  type Stats,
+  type Store,
+  type StoreCapabilities,
+  type Subscription,
+  type WorkerId,
+  type WorkerRegistration,
+} from "@venturi/core";
+import type { Clock } from "./manual-clock.ts";
+import { claim } from "./memory/claiming.ts";
+import { enqueue, findCandidates } from "./memory/enqueuing.ts";
+import { beat, findStale, liveWorkers, startWorker, stopWorker } from "./memory/liveness.ts";
+import { cancel, cleanup, queryJobs, readJournal, retry, stats } from "./memory/operating.ts";
+import { toJobRecord } from "./memory/records.ts";
+import { extendLease, handBack, recover, settle } from "./memory/settling.ts";
+import { Tables } from "./memory/tables.ts";
+
+export interface MemoryStoreOptions {
+  /**
+   * The store's clock, such as a {@link ManualClock}.
+   * @defaultValue the system's
+   */
+  readonly clock?: Clock;
+}
+
+interface Signalled {
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * A store that keeps everything in the memory of one process and behaves as the PostgreSQL store does, for tests.
+ *
+ * It has no transactions to take part in: `within` and `ctx.complete` are absent, and `capabilities` says so.
+ *
+ * @example
+ * ```ts
+ * const store = new MemoryStore({ clock: new ManualClock() });
+ * const queue = new Queue(store);
+ * const worker = new Worker(store).register(SendEmail, sendEmail);
+ * ```
+ */
+export class MemoryStore implements Store<never>, Notifier {
+  readonly portVersion = PORT_VERSION;
+  readonly capabilities: StoreCapabilities = Object.freeze({
+    transactions: false,
+    notifications: true,
+  });
+  readonly #tables: Tables;
+  readonly #startedAt: number;
+  readonly #listeners = new Set<() => void>();
+
+  constructor({ clock = { now: Date.now } }: MemoryStoreOptions = {}) {
+    this.#tables = new Tables(clock);
+    this.#startedAt = this.#tables.now();
+  }
+
+  /** Keeps a kind from being claimed, as an operator does in a database, or lets it be claimed again. */
+  pauseKind(kind: string, paused = true): void {
+    if (paused) this.#tables.pausedKinds.add(kind);
+    else this.#tables.pausedKinds.delete(kind);
+  }
+
+  // ── producing ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+  async enqueue({
+    jobs,
+    signal,
+  }: EnqueueRequest): Promise<{ readonly jobs: readonly EnqueuedJob[] }> {
+    signal?.throwIfAborted();
+    const enqueued = enqueue(this.#tables, jobs);
+    this.#wakeFor([enqueued.soonest]);
+    return { jobs: enqueued.jobs };
+  }
+
+  async findCandidates({ keys, signal }: FindCandidatesRequest): Promise<FindCandidatesResult> {
+    signal?.throwIfAborted();
+    return {
+      candidates: keys.map(({ kind, dedupKey }) => findCandidates(this.#tables, kind, dedupKey)),
+    };
+  }
+
+  // ── working ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+  async startWorker(request: WorkerRegistration): Promise<{ readonly worker: WorkerId }> {
+    return { worker: startWorker(this.#tables, request) };
+  }
+
+  async stopWorker({ worker }: { readonly worker: WorkerId }): Promise<void> {
+    stopWorker(this.#tables, worker);
+  }
+
+  async claim(request: ClaimRequest): Promise<ClaimResult> {
+    return claim(this.#tables, request);
+  }
+
+  async settle({
+    worker,
+    settlements,
+  }: SettleRequest): Promise<{ readonly verdicts: readonly SettleVerdict[] }> {
+    const settled = settlements.map((settlement) => settle(this.#tables, worker, settlement));
+    this.#wakeFor(settled.map(({ dueAt }) => dueAt));
+    return { verdicts: settled.map(({ verdict }) => verdict) };
+  }
+
+  async handBack({
+    worker,
+    claims,
+  }: HandBackRequest): Promise<{ readonly verdicts: readonly SettleVerdict[] }> {
+    const verdicts = claims.map((ref) => handBack(this.#tables, worker, ref));
+    if (verdicts.includes("applied")) this.#wake();
+    return { verdicts };
+  }
+
+  async extendLease({
+    worker,
+    extensions,
+  }: ExtendLeaseRequest): Promise<{ readonly results: readonly ExtendLeaseResult[] }> {
+    return {
+      results: extensions.map((extension) => extendLease(this.#tables, worker, extension)),
+    };
+  }
+
+  async beat(request: WorkerRegistration & { readonly worker: WorkerId }): Promise<BeatResult> {
+    const serverUpMs = this.#tables.now() - this.#startedAt;
+    return { ...beat(this.#tables, request.worker, request), serverUpMs };
+  }
+
+  async findStale(request: FindStaleRequest): Promise<{ readonly claims: readonly StaleClaim[] }> {
+    return { claims: findStale(this.#tables, request) };
+  }
+
+  async recover({ recoveries }: RecoverRequest): Promise<{ readonly applied: readonly boolean[] }> {
+    const recovered = recoveries.map((recovery) => recover(this.#tables, recovery));
+    this.#wakeFor(recovered.map((each) => each?.dueAt ?? null));
+    return { applied: recovered.map((each) => each !== null) };
+  }
+
+  listen({ onWake }: { readonly onWake: () => void }): Subscription {
+    // A subscription of its own, however often the same function is handed over.
+    const listener = () => onWake();
+    this.#listeners.add(listener);
+    const listening = Promise.resolve().then(() => this.#call(listener));
+    return {
+      listening,
+      close: async () => {
+        this.#listeners.delete(listener);
+      },
+    };
+  }
+
+  /** Wakes sleeping workers that could oversleep one of these instants. */
+  #wakeFor(instants: readonly (number | null)[]): void {
+    const pollMax = liveWorkers(this.#tables).map(({ pollMaxMs }) => pollMaxMs);
+    const horizon = this.#tables.after(Math.max(0, ...pollMax));
+    if (instants.some((at) => at !== null && at <= horizon)) this.#wake();
+  }
+
+  /** After the call that caused it, as a notification would come. */
+  #wake(): void {
+    for (const listener of this.#listeners) queueMicrotask(() => this.#call(listener));
+  }
+
+  #call(listener: () => void): void {
+    if (this.#listeners.has(listener)) listener();
+  }
+
+  // ── operating ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+  async findJob({
+    id,
+    signal,
+  }: { readonly id: JobId } & Signalled): Promise<{ readonly job: JobRecord | null }> {
+    signal?.throwIfAborted();
+    const body = this.#tables.bodies.get(id);
+    return { job: body === undefined ? null : toJobRecord(this.#tables, body) };
+  }
+
+  async queryJobs(query: JobQuery): Promise<{ readonly jobs: readonly JobRecord[] }> {
+    query.signal?.throwIfAborted();
+    return { jobs: queryJobs(this.#tables, query) };
+  }
+
+  async readJournal(
+    request: ReadJournalRequest,
+  ): Promise<{ readonly entries: readonly JournalEntry[] }> {
+    request.signal?.throwIfAborted();
+    return { entries: readJournal(this.#tables, request) };
+  }
+
+  async stats({ signal }: Signalled = {}): Promise<{ readonly stats: Stats }> {
+    signal?.throwIfAborted();
+    return { stats: stats(this.#tables) };
+  }
+
+  async cleanup(request: CleanupRequest): Promise<{ readonly deleted: number }> {
+    request.signal?.throwIfAborted();
+    return { deleted: cleanup(this.#tables, request) };
+  }
+
+  async retry({ id }: JobRequest): Promise<{ readonly applied: boolean }> {
+    const applied = retry(this.#tables, id);
+    if (applied) this.#wake();
+    return { applied };
+  }
+
+  async cancel({ id }: JobRequest): Promise<{ readonly applied: boolean }> {
+    return { applied: cancel(this.#tables, id) };
+  }
+}
