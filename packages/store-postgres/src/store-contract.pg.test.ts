@@ -1,0 +1,48 @@
+import { type ContractSubject, storeContract } from "@venturi/testing";
+import { testDatabase } from "@venturi-tooling/testing";
+import { describe, expect, it } from "vitest";
+import type { PostgresTransaction } from "./connections.ts";
+import { PostgresStore } from "./postgres-store.ts";
+import { emptyTables } from "./testing/empty-tables.ts";
+import { stopSqlClock } from "./testing/sql-clock.ts";
+
+const { pool } = await testDatabase();
+const clock = await stopSqlClock(pool);
+
+async function makeStore(): Promise<ContractSubject<PostgresTransaction>> {
+  await emptyTables(pool);
+  const store = new PostgresStore({ pool });
+  return {
+    store,
+    clock,
+    transaction: async (work) => {
+      const client = await pool.connect();
+      try {
+        await client.query("begin");
+        const result = await work(client);
+        await client.query("commit");
+        return result;
+      } catch (error) {
+        await client.query("rollback");
+        throw error;
+      } finally {
+        client.release();
+      }
+    },
+    pauseKind: async (kind) => {
+      await pool.query("update venturi_kinds set paused_at = venturi_clock() where name = $1", [
+        kind,
+      ]);
+    },
+    close: () => store.close(),
+  };
+}
+
+const cases = storeContract(makeStore);
+
+for (const topic of new Set(cases.map((each) => each.topic))) {
+  describe(`the PostgreSQL store, ${topic}`, () => {
+    for (const { name, run } of cases.filter((each) => each.topic === topic))
+      it(name, async () => expect(await run()).toBeNull());
+  });
+}
