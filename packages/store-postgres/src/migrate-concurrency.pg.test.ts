@@ -12,7 +12,8 @@ const rounds = 20;
 const children: Child[] = [];
 
 beforeAll(async () => {
-  for (let i = 0; i < 10; i += 1) children.push(startChild("migrator.ts"));
+  for (let i = 0; i < 10; i += 1)
+    children.push(startChild(new URL("./testing/migrator.ts", import.meta.url)));
   expect(await Promise.all(children.map((child) => child.next()))).toEqual(
     children.map(() => "ready"),
   );

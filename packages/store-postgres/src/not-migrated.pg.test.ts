@@ -52,6 +52,19 @@ const verbs: [string, (store: PostgresStore) => Promise<unknown>][] = [
         ],
       }),
   ],
+  [
+    "extendLease",
+    (store) => store.extendLease({ worker, extensions: [{ jobId, runCount: 1, leaseMs: 1 }] }),
+  ],
+  ["findCandidates", (store) => store.findCandidates({ keys: [{ kind: "k", dedupKey: "1" }] })],
+  ["stats", (store) => store.stats({})],
+  [
+    "cleanup",
+    (store) =>
+      store.cleanup({ finishedBefore: new Date(), kind: null, statuses: ["completed", "dead"] }),
+  ],
+  ["retry", (store) => store.retry({ id: jobId })],
+  ["cancel", (store) => store.cancel({ id: jobId })],
   ["findJob", (store) => store.findJob({ id: jobId })],
   ["queryJobs", (store) => store.queryJobs(filter)],
   ["readJournal", (store) => store.readJournal({ jobId })],

@@ -204,7 +204,10 @@ describe("close", () => {
   });
 
   async function listening(proxy: TcpProxy, probeMs = 5_000): Promise<Child> {
-    const child = startChild("listener.ts", [proxy.url, String(probeMs)]);
+    const child = startChild(new URL("./testing/listener.ts", import.meta.url), [
+      proxy.url,
+      String(probeMs),
+    ]);
     children.push(child);
     expect(await child.next()).toBe("connecting");
     return child;

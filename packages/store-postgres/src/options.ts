@@ -73,7 +73,7 @@ export interface ResolvedOptions {
   readonly logger: Logger;
 }
 
-export const DEFAULT_STORE_OPTIONS = {
+const DEFAULT_STORE_OPTIONS = {
   preparedStatements: true,
   listen: true,
   maxConnections: 10,

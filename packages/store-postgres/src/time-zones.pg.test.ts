@@ -23,7 +23,11 @@ it("a process in New York, a database in Kolkata and one in UTC speak of the sam
     ["UTC", 0],
     ["Asia/Kolkata", -330],
   ] as const) {
-    const child = startChild("instants.ts", [url, ...runAts.map(String)], { TZ });
+    const child = startChild(
+      new URL("./testing/instants.ts", import.meta.url),
+      [url, ...runAts.map(String)],
+      { TZ },
+    );
     const seen = JSON.parse(await child.next());
     expect(await child.end()).toBe(0);
     expect(seen.zone).toBe(offset);

@@ -13,21 +13,15 @@ export interface Child {
   end(): Promise<number | string | null>;
 }
 
-/** Runs one of the scripts of this folder. */
+/** Runs a script; `new URL("./testing/script.ts", import.meta.url)` names it. */
 export function startChild(
-  script: string,
+  script: URL,
   args: readonly string[] = [],
   env: Readonly<Record<string, string>> = {},
 ): Child {
   const child = spawn(
     process.execPath,
-    [
-      "--conditions=@venturi/source",
-      "--import",
-      "tsx",
-      fileURLToPath(new URL(script, import.meta.url)),
-      ...args,
-    ],
+    ["--conditions=@venturi/source", "--import", "tsx", fileURLToPath(script), ...args],
     { stdio: ["pipe", "pipe", "inherit"], env: { ...process.env, ...env } },
   );
   const exited = once(child, "exit");

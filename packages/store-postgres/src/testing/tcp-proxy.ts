@@ -5,7 +5,7 @@ import { type AddressInfo, connect, createServer, type Socket } from "node:net";
  * How a proxy treats what it gets: passes it on, keeps connections open without passing anything on (as a network
  * does that has lost its way), or closes them.
  */
-export type ProxyMode = "passes" | "swallows" | "closes";
+type ProxyMode = "passes" | "swallows" | "closes";
 
 /** A way to a database that fails on demand. */
 export interface TcpProxy {
