@@ -86,3 +86,16 @@ export function settlement(
     ...changes,
   };
 }
+
+/** Enqueues jobs of a kind and claims them, in order. */
+export async function claimNew(
+  store: PostgresStore,
+  worker: WorkerId,
+  kind: string,
+  count: number,
+): Promise<readonly ClaimedJob[]> {
+  await enqueue(store, ...Array.from({ length: count }, () => job(kind)));
+  const { jobs } = await store.claim(claimRequest(worker, [kind], { limit: count }));
+  if (jobs.length !== count) throw new Error(`${jobs.length} of ${count} jobs were claimed`);
+  return jobs;
+}
