@@ -26,7 +26,7 @@ beforeEach(async () => {
 });
 afterEach(() => expectInvariants(pool));
 
-const claimed = (count: number) => claimNew(store, worker, "a", count);
+const claimed = <N extends number>(count: N) => claimNew(store, worker, "a", count);
 
 const settle = async (...settlements: readonly Settlement[]) =>
   (await store.settle({ worker, settlements })).verdicts;

@@ -1,4 +1,4 @@
-import type { ClaimedJob, JobId, Settlement, SettlementOutcome, WorkerId } from "@venturi/core";
+import type { JobId, Settlement, SettlementOutcome, WorkerId } from "@venturi/core";
 import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { PostgresStore } from "../postgres-store.ts";
@@ -24,8 +24,8 @@ beforeEach(async () => {
 });
 afterEach(() => expectInvariants(pool));
 
-const claimed = (count: number) => claimNew(store, worker, "a", count);
-const claimedOne = async () => (await claimed(1))[0] as ClaimedJob;
+const claimed = <N extends number>(count: N) => claimNew(store, worker, "a", count);
+const claimedOne = async () => (await claimed(1))[0];
 
 const settle = async (...settlements: readonly Settlement[]) =>
   (await store.settle({ worker, settlements })).verdicts;
@@ -100,7 +100,6 @@ describe("a row that another transaction has locked", () => {
     "is busy, not waited for, and does not hold up the rest: %s",
     async (outcome) => {
       const [one, two, three] = await claimed(3);
-      if (!one || !two || !three) throw new Error("three were enqueued");
       await whileLocked(pool, [two.id], async () => {
         const all = [one, two, three].map((each) => settlement(each, outcome));
         expect(await settle(...all)).toEqual(["applied", "busy", "applied"]);
@@ -113,7 +112,6 @@ describe("a row that another transaction has locked", () => {
     "%s: and let go of, is settled as any other",
     async (lock) => {
       const [one, two, three] = await claimed(3);
-      if (!one || !two || !three) throw new Error("three were enqueued");
       const nothing = async () => undefined;
       await whileLocked(pool, [one.id, two.id], nothing, { lock, end: "rollback" });
       await whileLocked(pool, [two.id], nothing, { lock, end: "commit" });

@@ -1,4 +1,4 @@
-import type { ClaimedJob, Settlement, SettlementOutcome, WorkerId } from "@venturi/core";
+import type { Settlement, SettlementOutcome, WorkerId } from "@venturi/core";
 import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
 import { PostgresStore } from "../postgres-store.ts";
@@ -22,8 +22,8 @@ beforeEach(async () => {
 afterEach(() => expectInvariants(pool));
 afterAll(() => wakeUps.close());
 
-const claimed = (count: number) => claimNew(store, worker, "a", count);
-const claimedOne = async () => (await claimed(1))[0] as ClaimedJob;
+const claimed = <N extends number>(count: N) => claimNew(store, worker, "a", count);
+const claimedOne = async () => (await claimed(1))[0];
 
 const settle = async (...settlements: readonly Settlement[]) =>
   (await store.settle({ worker, settlements })).verdicts;

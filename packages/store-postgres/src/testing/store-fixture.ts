@@ -87,15 +87,24 @@ export function settlement(
   };
 }
 
+/** As many claimed jobs as were asked for, as far as the compiler can count. */
+type Claimed<N extends number> = N extends 1
+  ? readonly [ClaimedJob]
+  : N extends 2
+    ? readonly [ClaimedJob, ClaimedJob]
+    : N extends 3
+      ? readonly [ClaimedJob, ClaimedJob, ClaimedJob]
+      : readonly ClaimedJob[];
+
 /** Enqueues jobs of a kind and claims them, in order. */
-export async function claimNew(
+export async function claimNew<N extends number>(
   store: PostgresStore,
   worker: WorkerId,
   kind: string,
-  count: number,
-): Promise<readonly ClaimedJob[]> {
+  count: N,
+): Promise<Claimed<N>> {
   await enqueue(store, ...Array.from({ length: count }, () => job(kind)));
   const { jobs } = await store.claim(claimRequest(worker, [kind], { limit: count }));
   if (jobs.length !== count) throw new Error(`${jobs.length} of ${count} jobs were claimed`);
-  return jobs;
+  return jobs as Claimed<N>;
 }
