@@ -4,8 +4,6 @@ import { isVenturiError, type VenturiError } from "@venturi/core";
 const maxRepeatMs = 10_000;
 const firstDelayMs = 5;
 const maxDelayMs = 1_000;
-/** Whoever merges into a contended key needs it for a moment only, and has to win it within the ten seconds. */
-const maxMergeDelayMs = 250;
 
 /**
  * Serialization failure, deadlock, the same id at the same moment in another call, a pending job that has changed since
@@ -29,7 +27,7 @@ const abortedTransaction = "25P02";
 export async function repeatConflicts<T>(statement: (conflict: unknown) => Promise<T>): Promise<T> {
   const startedAt = performance.now();
   let conflict: unknown;
-  for (let delayMs = firstDelayMs; ; delayMs = Math.min(delayMs * 2, maxDelay(conflict))) {
+  for (let delayMs = firstDelayMs; ; delayMs = Math.min(delayMs * 2, maxDelayMs)) {
     try {
       return await statement(conflict);
     } catch (error) {
@@ -38,12 +36,9 @@ export async function repeatConflicts<T>(statement: (conflict: unknown) => Promi
       if (!isConflict(error)) throw error;
       conflict = error;
     }
-    const jitteredMs = delayMs * (0.5 + Math.random() / 2);
+    // Anywhere up to the delay: of many that lose the same conflict, few should come back together.
+    const jitteredMs = delayMs * Math.random();
     if (performance.now() - startedAt + jitteredMs > maxRepeatMs) throw conflict;
     await new Promise((resolve) => setTimeout(resolve, jitteredMs));
   }
-}
-
-function maxDelay(conflict: unknown): number {
-  return isVenturiError(conflict) && conflict.code === "merge" ? maxMergeDelayMs : maxDelayMs;
 }

@@ -1,0 +1,107 @@
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { PostgresStore } from "@venturi/store-postgres";
+import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
+import { expect, it } from "vitest";
+import { Queue } from "./queue.ts";
+import { Add } from "./testing/adding.ts";
+
+const database = await testDatabase();
+const store = new PostgresStore({ pool: database.pool });
+const operator = new Queue(store);
+
+async function addElsewhere(producers: number, additions: number): Promise<number> {
+  const script = fileURLToPath(new URL("./testing/adding-producer.ts", import.meta.url));
+  const { stdout } = await promisify(execFile)(process.execPath, [
+    "--conditions=@venturi/source",
+    "--import",
+    "tsx",
+    script,
+    database.url,
+    String(producers),
+    String(additions),
+  ]);
+  return Number(stdout);
+}
+
+async function pendingSum(key: string): Promise<{ jobs: number; sum: number }> {
+  const { jobs } = await operator.jobs({ kind: "add", status: "pending" });
+  const payloads = jobs.map(({ payload }) => payload as { key: string; n: number });
+  const ofKey = payloads.filter((payload) => payload.key === key);
+  return { jobs: ofKey.length, sum: ofKey.reduce((sum, { n }) => sum + n, 0) };
+}
+
+it("50 producers in several processes add to one counter exactly, though some transactions roll back", async () => {
+  const sums = await Promise.all([13, 13, 12, 12].map((producers) => addElsewhere(producers, 8)));
+  const sum = sums.reduce((a, b) => a + b, 0);
+  expect(sum).toBeGreaterThan(0);
+  expect(await pendingSum("sum")).toEqual({ jobs: 1, sum });
+  await expectInvariants(database.pool);
+}, 60_000);
+
+it("64 callers of one queue share statements instead of racing", async () => {
+  const statements: string[] = [];
+  const queue = new Queue({
+    query: (text, params) => {
+      statements.push(text);
+      return database.pool.query(text, params);
+    },
+  });
+  const ids = await Promise.all(
+    Array.from({ length: 64 }, (_, n) => queue.enqueue(Add({ key: "one", n }))),
+  );
+  expect(new Set(ids).size).toBe(1);
+  expect(await pendingSum("one")).toEqual({ jobs: 1, sum: (63 * 64) / 2 });
+  expect(statements.length).toBeLessThanOrEqual(4);
+});
+
+it("nothing is lost while a worker claims what is merged into", async () => {
+  const { worker } = await store.startWorker({
+    name: "racing",
+    kinds: ["add"],
+    pollMaxMs: 60_000,
+    workerTimeoutMs: 60_000,
+    shortestLeaseMs: 60_000,
+  });
+  const kinds = [{ kind: "add", limit: 100, leaseMs: 60_000, backstop: null }];
+  let ran = 0;
+  let producing = true;
+  const run = async () => {
+    const turn = { counter: 0, ratio: null };
+    const { jobs } = await store.claim({ worker, limit: 100, kinds, turn });
+    for (const { payload } of jobs) {
+      const { key, n } = JSON.parse(payload);
+      if (/^k\d$/.test(key)) ran += n;
+    }
+    const settlements = jobs.map(({ id, runCount }) => ({
+      jobId: id,
+      runCount,
+      outcome: "completed" as const,
+      delayMs: 0,
+      runAt: null,
+      carry: null,
+      note: null,
+      attachment: null,
+      detail: null,
+    }));
+    const { verdicts } = await store.settle({ worker, settlements });
+    expect(verdicts.every((verdict) => verdict === "applied")).toBe(true);
+  };
+  const working = (async () => {
+    while (producing) await run();
+    await run();
+  })();
+  const produce = async () => {
+    const queue = new Queue(database.pool);
+    for (let n = 0; n < 100; n += 1) {
+      const id = await queue.enqueue(Add({ key: `k${n % 10}`, n: 1 }));
+      expect(await operator.job(id)).not.toBeNull();
+    }
+  };
+  await Promise.all([1, 2, 3, 4].map(produce));
+  producing = false;
+  await working;
+  expect(ran).toBe(400);
+  await expectInvariants(database.pool);
+}, 60_000);

@@ -1,0 +1,25 @@
+// A process of producers that add to one counter; every fourth addition is in a transaction, half of which roll back.
+import pg from "pg";
+import { Queue } from "../queue.ts";
+import { Add, addWithin } from "./adding.ts";
+
+const [connectionString, producers = "1", additions = "1"] = process.argv.slice(2);
+const pool = new pg.Pool({ connectionString, max: 10 });
+let sum = 0;
+
+/** A queue each, so that they share no statement. */
+async function produce(producer: number): Promise<void> {
+  const queue = new Queue(pool);
+  for (let n = 1; n <= Number(additions); n += 1) {
+    const job = Add({ key: "sum", n });
+    const turn = (n + producer) % 8;
+    if (turn === 0) await addWithin(pool, queue, job, "rollback");
+    else if (turn === 4) await addWithin(pool, queue, job, "commit");
+    else await queue.enqueue(job);
+    if (turn !== 0) sum += n;
+  }
+}
+
+await Promise.all(Array.from({ length: Number(producers) }, (_, index) => produce(index)));
+process.stdout.write(`${sum}\n`);
+await pool.end();
