@@ -99,7 +99,7 @@ export class MemoryStore implements Store<never>, Notifier {
   async findCandidates({ keys, signal }: FindCandidatesRequest): Promise<FindCandidatesResult> {
     signal?.throwIfAborted();
     return {
-      candidates: keys.map(({ kind, dedupKey }) => findCandidates(this.#tables, kind, dedupKey)),
+      candidates: keys.map((key) => findCandidates(this.#tables, key)),
     };
   }
 

@@ -3,6 +3,7 @@ import {
   type EnqueueJob,
   type EnqueueOutcome,
   FAR_FUTURE_MS,
+  type FindCandidatesRequest,
   invalidArgument,
   type JobId,
   MAX_DEDUP_KEY_CHARACTERS,
@@ -28,7 +29,10 @@ export function enqueue(tables: Tables, jobs: readonly EnqueueJob[]): Enqueued {
   for (const [index, job] of jobs.entries()) check(job, index + 1);
   return tables.atomically(() => {
     const repeats = findRepeats(tables, jobs);
-    const call = new EnqueueCall(tables);
+    const call = new EnqueueCall(
+      tables,
+      jobs.filter((_, index) => repeats[index] !== null).map(({ id }) => id),
+    );
     const answers: EnqueuedJob[] = [];
     for (const [index, job] of jobs.entries()) {
       const repeat = repeats[index];
@@ -95,9 +99,11 @@ type Merging = Extract<MergeChoice, { readonly candidate: JobId }>;
 class EnqueueCall {
   soonest: number | null = null;
   readonly #tables: Tables;
+  readonly #repeated: readonly JobId[];
 
-  constructor(tables: Tables) {
+  constructor(tables: Tables, repeated: readonly JobId[]) {
     this.#tables = tables;
+    this.#repeated = repeated;
   }
 
   store(job: EnqueueJob, seq: number): EnqueuedJob {
@@ -111,12 +117,13 @@ class EnqueueCall {
     }
     if (decision.action === "independent") return this.#insert(job, seq);
     if (decision.action === "insert") {
-      if (pending.some(({ id }) => !decision.skipped.includes(id))) throw changed();
+      if (pending.some(({ id }) => !decision.skipped.includes(id))) throw changed(this.#repeated);
       return this.#insert(job, seq);
     }
     const { candidate: id, version, runCount } = decision;
     const candidate = pending.find((other) => other.id === id);
-    if (candidate?.version !== version || candidate.runCount !== runCount) throw changed();
+    if (candidate?.version !== version || candidate.runCount !== runCount)
+      throw changed(this.#repeated);
     return this.#merge(job, decision, candidate, seq);
   }
 
@@ -173,9 +180,12 @@ class EnqueueCall {
       choice.action === "with"
         ? {
             payload: choice.payload,
-            carry: choice.carry === undefined ? candidate.carry : toStoredJson(`${choice.carry}`),
+            carry: choice.carry === undefined ? candidate.carry : toStoredJson(choice.carry),
+            // A time that has passed means now, unless the job has been due for longer already.
             visibleAt:
-              choice.visibleAt === undefined ? candidate.visibleAt : wholeMs(choice.visibleAt),
+              choice.visibleAt === undefined
+                ? candidate.visibleAt
+                : Math.max(wholeMs(choice.visibleAt), Math.min(candidate.visibleAt, now)),
             tier: choice.priority === undefined ? candidate.tier : priorityTier(choice.priority),
           }
         : {
@@ -220,11 +230,12 @@ const outcomes: Readonly<Record<"keep" | "replace" | "with", EnqueueOutcome>> = 
   with: "merged",
 };
 
-function changed(): VenturiError {
+/** Names the jobs that are repeats, so that a new decision counts on nothing becoming of them. */
+function changed(ids: readonly JobId[]): VenturiError {
   return new VenturiError(
     "merge",
     "could not enqueue: the pending job that a merge was decided about has changed; enqueue again, and it is decided anew",
-    { isRetryable: true },
+    { isRetryable: true, ids },
   );
 }
 
@@ -237,13 +248,16 @@ function wholeMs(epochMs: number): number {
   return Math.min(Math.trunc(Math.max(0, epochMs)), FAR_FUTURE_MS);
 }
 
+/** As much of a journal as a merge function sees. */
+const journalLimit = 1_000;
+
 /** The pending jobs of a kind and key, with all that a merge function sees. */
 export function findCandidates(
   tables: Tables,
-  kind: string,
-  dedupKey: string,
+  { kind, dedupKey, limit }: FindCandidatesRequest["keys"][number],
 ): readonly MergeCandidate[] {
-  return tables.pendingOf(kind, dedupKey).map((job) => ({
+  const pending = tables.pendingOf(kind, dedupKey);
+  return pending.slice(0, limit ?? pending.length).map((job) => ({
     id: job.id,
     version: job.version,
     runCount: job.runCount,
@@ -251,7 +265,9 @@ export function findCandidates(
     priority: priorityOfTier(job.tier),
     visibleAt: new Date(job.visibleAt),
     payload: tables.bodies.get(job.id)?.payload ?? "null",
-    carry: job.carry === "null" ? null : job.carry,
-    journal: (tables.journals.get(job.id) ?? []).map((entry) => toJournalEntry(tables, entry)),
+    carry: job.carry,
+    journal: (tables.journals.get(job.id) ?? [])
+      .slice(-journalLimit)
+      .map((entry) => toJournalEntry(tables, entry)),
   }));
 }

@@ -181,6 +181,12 @@ export const mergeTopic: Topic = {
           },
         );
         equal(candidates[1]?.[1]?.carry, null);
+        const keys = [{ kind: "a", dedupKey: "k", limit: 1 }];
+        const limited = await bench.store.findCandidates({ keys });
+        equal(
+          limited.candidates[0]?.map(({ id }) => id),
+          [run.id],
+        );
       },
     },
     {
@@ -224,6 +230,31 @@ export const mergeTopic: Topic = {
       },
     },
     {
+      name: "a carry of null is not the initial one",
+      check: async (bench) => {
+        const run = await bench.running({ dedupKey: "k" });
+        equal(run.carry, null);
+        await bench.settle(run, "paused", { carry: "null" });
+        const keys = [{ kind: "a", dedupKey: "k" }];
+        equal((await bench.store.findCandidates({ keys })).candidates[0]?.[0]?.carry, "null");
+        equal((await bench.claim())[0]?.carry, "null");
+      },
+    },
+    {
+      name: "a decision's time that has passed means now",
+      needs: ["clock"],
+      check: async (bench) => {
+        const id = await bench.add({ dedupKey: "k", delayMs: 60_000 });
+        const about = { candidate: id, version: 0, runCount: 0 };
+        await bench.enqueue({
+          dedupKey: "k",
+          decision: { action: "with", payload: "2", visibleAt: 0, ...about },
+        });
+        equal((await bench.find(id)).visibleAt?.getTime(), await bench.now());
+        equal(await bench.claimedIds(), [id]);
+      },
+    },
+    {
       name: "a decision about a candidate that has changed says so, retryable, and nothing is stored",
       check: async (bench) => {
         const id = await bench.add({ dedupKey: "k" });
@@ -242,6 +273,17 @@ export const mergeTopic: Topic = {
           equal(await bench.store.findJob({ id: other.id }), { job: null });
         }
         equal(await bench.outcomes(id), ["merged"]);
+      },
+    },
+    {
+      name: "what refuses a decision names the jobs that are repeats",
+      check: async (bench) => {
+        const known = bench.job();
+        await bench.store.enqueue({ jobs: [known] });
+        const about = { candidate: bench.newId(), version: 0, runCount: 0 };
+        const decided = bench.job({ dedupKey: "k", decision: { action: "keep", ...about } });
+        const { ids } = await failure(bench.store.enqueue({ jobs: [known, decided] }), "merge");
+        equal(ids, [known.id]);
       },
     },
     {

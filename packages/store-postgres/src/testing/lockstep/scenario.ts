@@ -1,0 +1,54 @@
+import fc from "fast-check";
+import type pg from "pg";
+import { emptyTables } from "../empty-tables.ts";
+import { stopSqlClock } from "../sql-clock.ts";
+import { registration } from "../store-fixture.ts";
+import { Model } from "./model.ts";
+import { compareAll, operating } from "./operating.ts";
+import { Pair } from "./pair.ts";
+import { producing } from "./producing.ts";
+import { working } from "./working.ts";
+
+const { enqueue, merge } = producing;
+const { claim, settle, handBack, extend, recover, startWorker, stopWorker, beat } = working;
+const { clock, cancel, retry, cleanup, query, look } = operating;
+
+/** Those that make something happen stand there more than once. */
+const anyCommands = fc.commands(
+  [
+    ...[enqueue, enqueue, enqueue, merge, merge],
+    ...[claim, claim, claim, claim, settle, settle, settle],
+    ...[handBack, extend, recover, recover, startWorker, stopWorker, beat],
+    ...[clock, clock, clock, cancel, retry, cleanup, query, look],
+  ],
+  { maxCommands: 40, size: "max" },
+);
+
+export interface LockstepResult {
+  readonly scenarios: number;
+  readonly commands: number;
+}
+
+/** Runs scenarios on the PostgreSQL store and the one in memory; rejects with the smallest one that tells them apart. */
+export async function runLockstep(
+  pool: pg.Pool,
+  options: { readonly scenarios: number; readonly seed?: number },
+): Promise<LockstepResult> {
+  const sqlClock = await stopSqlClock(pool);
+  let scenarios = 0;
+  let commands = 0;
+  const property = fc.asyncProperty(anyCommands, async (steps) => {
+    await emptyTables(pool);
+    const model = new Model();
+    const pair = new Pair(pool, sqlClock, await sqlClock.now());
+    await pair.startWorker((store) => store.startWorker({ ...registration, name: "w0" }));
+    model.workers = 1;
+    await fc.asyncModelRun(() => ({ model, real: pair }), steps);
+    await compareAll(model, pair);
+    scenarios += 1;
+    commands += model.commands;
+  });
+  const { scenarios: numRuns, seed } = options;
+  await fc.assert(property, { numRuns, ...(seed === undefined ? {} : { seed }) });
+  return { scenarios, commands };
+}
