@@ -81,12 +81,14 @@ describe("a subscription wakes", () => {
   it("after its connection was killed: for what it missed, and for what comes", async () => {
     const state = listen("killed");
     await state.subscription.listening;
-    for (let wakes = 1; wakes < 8; wakes += 2) {
+    for (let round = 0; round < 4; round += 1) {
+      const before = state.wakes;
       await kill("killed");
       await notify();
-      await until(() => state.wakes === wakes + 1, 5_000);
+      await until(() => state.wakes > before, 5_000);
+      const since = state.wakes;
       await notify();
-      await until(() => state.wakes === wakes + 2);
+      await until(() => state.wakes > since);
     }
     expect(await backends("killed")).toHaveLength(1);
   });

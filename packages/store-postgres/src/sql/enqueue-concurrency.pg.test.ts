@@ -10,6 +10,7 @@ import { until } from "../testing/until.ts";
 const { url, pool } = await testDatabase();
 const store = new PostgresStore({ pool });
 const crowd = new pg.Pool({ connectionString: url, max: 50 });
+crowd.on("error", () => undefined);
 
 beforeEach(() => removeJobs(pool));
 afterEach(() => expectInvariants(pool));

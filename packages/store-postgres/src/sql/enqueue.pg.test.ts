@@ -287,6 +287,7 @@ describe("the clock", () => {
 describe("a role that may only call the function", () => {
   const role = `venturi_producer_${process.pid}`;
   const producer = new pg.Pool({ connectionString: url, options: `-c role=${role}` });
+  producer.on("error", () => undefined);
   afterAll(async () => {
     await producer.end();
     await pool.query(`drop owned by ${role}; drop role ${role}`);
