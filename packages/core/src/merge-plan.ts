@@ -23,7 +23,7 @@ export interface MergeCandidate {
   readonly payload: string;
   /** JSON text; null: the initial carry. */
   readonly carry: string | null;
-  /** At least the latest thousand entries, in order. */
+  /** At least the latest hundred entries, in order. */
   readonly journal: readonly JournalEntry[];
 }
 
@@ -325,4 +325,4 @@ function toPending(row: Row, { payload, carry }: Contents): Pending<unknown, unk
 }
 
 /** A counter that many producers add to has an entry for each of them. */
-const maxJournal = 1_000;
+const maxJournal = 100;

@@ -28,6 +28,7 @@ export interface Pending<P, C> {
   readonly carry: C;
   readonly runCount: number;
   readonly failureCount: number;
+  /** The latest hundred entries, in order. */
   readonly journal: readonly JournalEntry[];
   readonly visibleAt: Date;
   readonly priority: Priority;

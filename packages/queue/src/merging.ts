@@ -11,6 +11,8 @@ import {
   type Task,
   VenturiError,
 } from "@venturi/core";
+import { repeatConflicts } from "./repeat.ts";
+import { Turns } from "./turns.ts";
 
 /** A job on its way to the store. */
 export interface QueuedJob extends EnqueueJob {
@@ -81,6 +83,28 @@ export async function mergeAndSend(
     });
   }
   return stored;
+}
+
+/** How long a merge waits for others of its process; counted into the time that conflicts are repeated. */
+const maxTurnMs = 2_000;
+
+/**
+ * Merges of one key that have lost a conflict, one at a time in a process, whichever queues and pools they come
+ * through: racing against each other, of fifty at once one would win and all others start over.
+ */
+const turns = new Turns(maxTurnMs);
+
+/** As `mergeAndSend`, repeated while conflicts are lost. */
+export function mergeUntilSent(
+  port: MergingPort,
+  jobs: readonly QueuedJob[],
+): Promise<readonly EnqueuedJob[]> {
+  return repeatConflicts((conflict) => {
+    const send = () => mergeAndSend(port, jobs, conflict);
+    if (!isVenturiError(conflict) || conflict.code !== "merge") return send();
+    const names = undecidedKeys(jobs).map(({ kind, dedupKey }) => `${kind}\n${dedupKey}`);
+    return turns.take(names, send);
+  });
 }
 
 interface UndecidedKey {

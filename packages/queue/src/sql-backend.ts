@@ -3,11 +3,10 @@ import { type Backend, type Lanes, mayBeOneJobs, oneLane, transactionLanes } fro
 import { EnqueueLane } from "./enqueue-lane.ts";
 import { executorRunner, isExecutor } from "./executor-runner.ts";
 import { isKyselyLike, kyselyRunner } from "./kysely-runner.ts";
-import { mergeAndSend } from "./merging.ts";
+import { mergeAndSend, mergeUntilSent } from "./merging.ts";
 import { type QueueOptions, resolveQueueOptions } from "./options.ts";
 import { isPgLike, pgRunner } from "./pg-runner.ts";
 import { guardConnection } from "./pool-guard.ts";
-import { repeatConflicts } from "./repeat.ts";
 import type { Runner } from "./sql-executor.ts";
 import { sqlPort } from "./sql-port.ts";
 
@@ -22,10 +21,7 @@ export function sqlBackend(producer: unknown, options: QueueOptions | undefined)
   const inner = new WeakMap<object, Lanes>();
   const lane = () =>
     new EnqueueLane({
-      send: (jobs) =>
-        isFree()
-          ? repeatConflicts((conflict) => mergeAndSend(port, jobs, conflict))
-          : mergeAndSend(port, jobs),
+      send: (jobs) => (isFree() ? mergeUntilSent(port, jobs) : mergeAndSend(port, jobs)),
       coalesces: isFree,
       isolates: (error) => isFree() && mayBeOneJobs(error),
     });

@@ -9,9 +9,8 @@ import {
 import { type Backend, mayBeOneJobs, transactionLanes } from "./backend.ts";
 import { EnqueueLane } from "./enqueue-lane.ts";
 import { hasMethods } from "./has-methods.ts";
-import { type MergingPort, mergeAndSend } from "./merging.ts";
+import { type MergingPort, mergeAndSend, mergeUntilSent } from "./merging.ts";
 import { type QueueOptions, resolveQueueOptions } from "./options.ts";
-import { repeatConflicts } from "./repeat.ts";
 
 /** Enqueues through a store; throws `invalid-argument` for options, which are the store's own. */
 export function storeBackend(store: ProducerStore, options: QueueOptions = {}): Backend {
@@ -23,7 +22,7 @@ export function storeBackend(store: ProducerStore, options: QueueOptions = {}): 
   const port = storePort(store, logger);
   const lane = () =>
     new EnqueueLane({
-      send: (jobs) => repeatConflicts((conflict) => mergeAndSend(port, jobs, conflict)),
+      send: (jobs) => mergeUntilSent(port, jobs),
       coalesces: () => true,
       isolates: mayBeOneJobs,
     });

@@ -1,4 +1,4 @@
-// A process of producers that add to one counter; every fourth addition is in a transaction, half of which roll back.
+// A process of producers that add to one counter; every fourth addition is in a transaction, and half of these roll back.
 import pg from "pg";
 import { Queue } from "../queue.ts";
 import { Add, addWithin } from "./adding.ts";
@@ -7,9 +7,11 @@ const [connectionString, producers = "1", additions = "1"] = process.argv.slice(
 const pool = new pg.Pool({ connectionString, max: 10 });
 let sum = 0;
 
-/** A queue each, so that they share no statement. */
+// Some share a queue and with it statements, some have a queue of their own.
+const queues = Array.from({ length: 4 }, () => new Queue(pool));
+
 async function produce(producer: number): Promise<void> {
-  const queue = new Queue(pool);
+  const queue = queues[producer % queues.length] as Queue;
   for (let n = 1; n <= Number(additions); n += 1) {
     const job = Add({ key: "sum", n });
     const turn = (n + producer) % 8;

@@ -27,7 +27,7 @@ export function enqueue(n: Names): string[] {
     `create function ${n.of("merge_candidates_v1")}(keys jsonb) returns table (ord integer, candidate text)
 language sql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $fn$
   -- The pending jobs of each { kind, dedup_key, limit? }, smallest seq first, with all that a merge function sees: of
-  -- the journal the latest thousand entries, since a counter that everybody adds to has one for each of them.
+  -- the journal the latest hundred entries, since a counter that everybody adds to has one for each of them.
   select u.ord::integer, jsonb_build_object(
       'id', q.job_id, 'version', q.version, 'run_count', q.run_count, 'failure_count', q.failure_count,
       'priority', q.priority, 'visible_ms', extract(epoch from q.visible_at) * 1000, 'payload', b.payload, 'carry', q.carry::text,
@@ -35,7 +35,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp set e
           'run_no', e.run_no, 'outcome', ${n.of("outcome")}(e.outcome), 'note', e.note, 'attachment', e.attachment,
           'detail', e.detail, 'worker', w.name, 'started_ms', extract(epoch from e.started_at) * 1000,
           'recorded_ms', extract(epoch from e.recorded_at) * 1000) order by e.entry_no), '[]')
-        from (select j.* from ${n.of("journal")} j where j.job_id = q.job_id order by j.entry_no desc limit 1000) e
+        from (select j.* from ${n.of("journal")} j where j.job_id = q.job_id order by j.entry_no desc limit 100) e
         left join ${n.of("workers")} w on w.id = e.worker_id))::text
   from rows from (jsonb_to_recordset(keys) as (kind text, dedup_key text, "limit" integer)) with ordinality u(kind, dedup_key, most, ord)
   join ${n.of("kinds")} k on k.name = u.kind
