@@ -25,16 +25,15 @@ const isFailure = "outcome in ('r', 'd', 's')";
 const CLOCK_TOLERANCE = "interval '100 milliseconds'";
 
 /** A row for each job: what its journal adds up to, beside what its row says. */
-const summary = ({ jobs, queue, dead, journal, ulid }: TableNames) => `with requeued as (
-    select job_id, max(entry_no) as entry_no from ${journal} where outcome = 'q' group by job_id
-  ), entries as (
+const summary = ({ jobs, queue, dead, journal, ulid }: TableNames) => `with entries as (
     select e.job_id, count(*) filter (where ${endsARun})::int as runs,
-      count(*) filter (where ${isFailure} and e.entry_no > coalesce(r.entry_no, 0))::int as failures,
+      count(*) filter (where ${isFailure} and e.entry_no > e.requeued_at)::int as failures,
       count(*) filter (where outcome = 'c')::int as completions,
       (array_agg(outcome order by e.entry_no desc))[1] as last,
       (array_agg(e.run_no order by e.entry_no desc))[1] as last_run_no,
       (array_agg(e.failure_count order by e.entry_no desc))[1] as last_failure_count
-    from ${journal} e left join requeued r using (job_id) group by e.job_id
+    from (select j.*, coalesce(max(entry_no) filter (where outcome = 'q') over (partition by job_id), 0) as requeued_at
+      from ${journal} j) e group by e.job_id
   ), summary as (
     select ${ulid}(coalesce(j.id, q.job_id, d.job_id, e.job_id)) as job,
       j.id is not null as has_body, q.job_id is not null as is_live, d.job_id is not null as is_dead,
