@@ -34,7 +34,6 @@ const ARROWS: Readonly<Record<string, Arrows>> = {
     node: true,
   },
   "@venturi/testing": { runTime: ["@venturi/core"], types: [], node: true },
-  "@venturi/testing": { runTime: ["@venturi/core"], types: [], node: true },
   "@venturi/worker": { runTime: ["@venturi/core"], types: [], node: true },
 };
 
