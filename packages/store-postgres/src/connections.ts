@@ -1,7 +1,12 @@
 import { invalidArgument } from "@venturi/core";
 import pg from "pg";
 import type { SqlConnection, SqlSource } from "./database.ts";
-import { type KyselyInstance, kyselyConnection, kyselySource } from "./kysely-source.ts";
+import {
+  type KyselyInstance,
+  type KyselyTransaction,
+  kyselyConnection,
+  kyselySource,
+} from "./kysely-source.ts";
 import type { NotifierOptions } from "./notifier.ts";
 import type { BorrowOptions, ResolvedOptions } from "./options.ts";
 import type { PgListenClient, PgPoolLike, PgQueryable } from "./pg-like.ts";
@@ -11,9 +16,7 @@ import { pgSource, pgTransaction } from "./pg-source.ts";
 // made it.
 
 /** The transactions that `within` accepts: a `pg` client inside BEGIN … COMMIT, or a Kysely transaction. */
-export type PostgresTransaction =
-  | PgQueryable
-  | Pick<KyselyInstance, "executeQuery" | "withoutPlugins">;
+export type PostgresTransaction = PgQueryable | KyselyTransaction;
 
 /** Where statements run; throws `invalid-argument` for what is neither a pool nor a Kysely instance. */
 export function createSource(
@@ -53,7 +56,8 @@ export function createListenClient(
 
 /** The connection of a transaction that somebody else began; throws `invalid-argument` for anything else. */
 export function connectionOf(tx: PostgresTransaction, preparedStatements: boolean): SqlConnection {
-  const { totalCount, isTransaction, query } = (tx ?? {}) as Readonly<Record<string, unknown>>;
+  const given: object = tx ?? {};
+  const { totalCount, isTransaction, query } = given as Readonly<Record<string, unknown>>;
   // A pool would take any connection it likes, and so write whatever becomes of the transaction.
   if (isKysely(tx) && isTransaction !== false) return kyselyConnection(tx);
   if (typeof query === "function" && typeof totalCount !== "number")

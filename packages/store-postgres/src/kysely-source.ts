@@ -3,11 +3,16 @@ import { CompiledQuery, type Kysely } from "kysely";
 import type { Row, SqlConnection, SqlSource } from "./database.ts";
 import type { Statement } from "./sql/statement.ts";
 
-/** A Kysely instance of whatever schema: only raw statements are sent through it. */
-export type KyselyInstance = Pick<
-  Kysely<unknown>,
-  "executeQuery" | "withoutPlugins" | "connection"
->;
+/** A Kysely transaction of whatever schema, by its shape: only raw statements are sent through it. */
+export interface KyselyTransaction {
+  executeQuery(query: never): Promise<{ readonly rows: readonly unknown[] }>;
+  withoutPlugins(): unknown;
+}
+
+/** A Kysely instance of whatever schema, by its shape. */
+export interface KyselyInstance extends KyselyTransaction {
+  connection(): unknown;
+}
 
 /**
  * A borrowed Kysely instance as a source of statements. Its plugins are left out, and it is never destroyed.
@@ -15,7 +20,7 @@ export type KyselyInstance = Pick<
  * Its pool is out of reach: the application must listen to the pool's `error` events, as with any `pg` pool.
  */
 export function kyselySource(kysely: KyselyInstance): SqlSource {
-  const db = kysely.withoutPlugins();
+  const db = kysely.withoutPlugins() as Kysely<unknown>;
   return {
     ...kyselyConnection(db),
     transaction: (work) =>
@@ -50,10 +55,8 @@ const commit: Statement = { name: "", text: "commit" };
 const rollback: Statement = { name: "", text: "rollback" };
 
 /** A Kysely transaction that somebody else will end. */
-export function kyselyConnection(
-  db: Pick<Kysely<unknown>, "executeQuery" | "withoutPlugins">,
-): SqlConnection {
-  const plain = db.withoutPlugins();
+export function kyselyConnection(db: KyselyTransaction): SqlConnection {
+  const plain = db.withoutPlugins() as Kysely<unknown>;
   return {
     async run({ text }: Statement, values) {
       const result = await plain.executeQuery<Row>(CompiledQuery.raw(text, [...values]));

@@ -108,7 +108,12 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
     this.#liveness = new Liveness(this.#database, this.#statements);
     this.#operating = new Operating(this.#database, this.#statements, this.#names);
     this.#listenClient = createListenClient(options, resolved);
-    this.capabilities = { transactions: true, notifications: this.#listenClient !== null };
+    const sharedConnections = owned === undefined ? options.pool?.options?.max : undefined;
+    this.capabilities = {
+      transactions: true,
+      notifications: this.#listenClient !== null,
+      ...(typeof sharedConnections === "number" ? { sharedConnections } : {}),
+    };
     this.#producer = this.#createProducer({
       run: (statement, values) => this.#database.runUnmapped(statement, values),
     });

@@ -1,6 +1,7 @@
 import {
   abortReason,
   type ClaimedJob,
+  failureMessage,
   isPromise,
   type Logger,
   type MaybePromise,
@@ -11,8 +12,9 @@ import type { ClaimBatch } from "./claim-loop.ts";
 import type { HandlerRegistry } from "./handler-registry.ts";
 import { type ContextServices, RunContext } from "./job-context.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
+import type { PanicPolicy } from "./options.ts";
 import { Run } from "./run.ts";
-import { isAbort, resultOfReturn, resultOfThrow, undecodable } from "./run-result.ts";
+import { isAbort, resultOfReturn, resultOfThrow, uncommitted, undecodable } from "./run-result.ts";
 import type { Slots } from "./slots.ts";
 
 export interface DispatcherOptions {
@@ -21,6 +23,8 @@ export interface DispatcherOptions {
   readonly leases: LeaseKeeper<Run>;
   readonly services: ContextServices;
   readonly logger: Logger;
+  /** How a defect settles. */
+  readonly panicPolicy: PanicPolicy;
   /** The third argument of every handler. */
   readonly state: unknown;
   /** A run has come to its end. */
@@ -43,6 +47,11 @@ export class Dispatcher {
   /** Handlers that have not ended. */
   get running(): number {
     return this.#running.size;
+  }
+
+  /** Runs whose handlers have not ended. */
+  runs(): Run[] {
+    return [...this.#running];
   }
 
   /** Starts the handlers of what a claim brought; after `stop` the claims are undone instead. */
@@ -87,6 +96,16 @@ export class Dispatcher {
   leaseEnding(run: Run): void {
     const message = "the lease of this run is ending: stop, someone else may run the job";
     run.abort(abortReason("lease-ended", message, { id: run.job.id }));
+  }
+
+  /** A run no longer holds its claim, although its handler goes on: its job is not to be started beside it. */
+  claimLost(run: Run): void {
+    if (run.hasEnded) return;
+    const { slots, leases } = this.#options;
+    const message = "this run has lost its claim: stop, someone else may run the job";
+    leases.release(run);
+    slots.lose(run.job.id);
+    run.abort(abortReason("claim-lost", message, { id: run.job.id }));
   }
 
   /** Resolves when no handler runs. */
@@ -159,14 +178,21 @@ export class Dispatcher {
   #returned(run: Run, returned: unknown): void {
     const result = resultOfReturn(returned);
     if (result === null) this.#warnOfResult(run);
+    if (run.completion === "written") {
+      // Its own entry is found when this is settled, unless the transaction did not commit.
+      if (result?.type === "paused") run.afterthought = "returned a pause";
+      this.#end(run, uncommitted);
+      return;
+    }
     this.#end(run, result ?? { type: "completed", note: null });
   }
 
   #threw(run: Run, error: unknown): void {
+    if (run.completion === "written") run.afterthought = `threw: ${failureMessage(error)}`;
     if (this.#shutdown !== null && isAbort(error, run.abortReason ?? this.#shutdown)) {
       this.#end(run, { type: "released", note: "stopped because the worker is shutting down" });
     } else {
-      this.#end(run, resultOfThrow(error));
+      this.#end(run, resultOfThrow(error, this.#options.panicPolicy));
     }
   }
 

@@ -6,12 +6,14 @@ import {
   type WorkerId,
   type WorkerStore,
 } from "@venturi/core";
+import type { ClaimCheck } from "./claim-check.ts";
 import type { ClaimLoop } from "./claim-loop.ts";
 import { type Clock, settledWithin } from "./clock.ts";
 import type { Dispatcher } from "./dispatcher.ts";
 import type { HandBack } from "./hand-back.ts";
 import type { Heartbeat } from "./heartbeat.ts";
 import type { HeldClaims } from "./held-claims.ts";
+import type { LeaseExtender } from "./lease-extender.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
 import type { RecoveryService } from "./recovery.ts";
 import type { Run } from "./run.ts";
@@ -34,6 +36,8 @@ export interface SessionParts {
   readonly settler: Settler;
   readonly handBack: HandBack;
   readonly leases: LeaseKeeper<Run>;
+  readonly extender: LeaseExtender;
+  readonly claimCheck: ClaimCheck;
   readonly heartbeat: Heartbeat;
   readonly recovery: RecoveryService;
   readonly subscription: Subscription | null;
@@ -48,7 +52,7 @@ export async function endSession(parts: SessionParts): Promise<JobId[]> {
   const { clock, shutdown, held, claimLoop, dispatcher, settler, handBack } = parts;
   const claimed = claimLoop.stop();
   dispatcher.stop(shutdown.reason);
-  const closing = [parts.subscription?.close(), parts.recovery.stop()];
+  const closing = [parts.subscription?.close(), parts.recovery.stop(), parts.claimCheck.stop()];
   const write = async (): Promise<void> => {
     await claimed;
     await settler.empty();
@@ -61,6 +65,7 @@ export async function endSession(parts: SessionParts): Promise<JobId[]> {
     isWritten = await settledWithin(clock, shutdown.releaseLeftMs(), write());
   }
   parts.leases.stop();
+  parts.extender.stop(shutdown.reason);
   settler.abandon();
   handBack.abandon();
   const unreleased = held.jobIds();

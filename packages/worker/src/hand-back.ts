@@ -48,7 +48,7 @@ export class HandBack {
       onRefused: ({ jobId, runCount }, error) => {
         const { message } = readDatabaseFault(error);
         logger.error("the store refuses to take a claim back", { jobId, runCount, error: message });
-        return null;
+        return "again";
       },
       onDropped: options.onDropped,
     });

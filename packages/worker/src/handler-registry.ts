@@ -21,7 +21,7 @@ export interface RegisterOptions {
 /** A registered task. Its types were checked when it was registered; from here on they are the task's secret. */
 export interface Registration {
   readonly task: RegisteredTask;
-  readonly handler: TaskHandler<unknown, unknown, unknown>;
+  readonly handler: TaskHandler<unknown, unknown, unknown, unknown>;
   readonly slots: KindSlots;
   /** The lease where the job carries none of its own, in milliseconds. */
   readonly leaseMs: number;
@@ -58,7 +58,11 @@ export class HandlerRegistry {
   }
 
   /** Throws `invalid-argument` for what is no task or handler, and for a kind that is registered already. */
-  add(task: Task, handler: TaskHandler<never, never, never>, options: RegisterOptions = {}): void {
+  add(
+    task: Task,
+    handler: TaskHandler<never, never, never, unknown>,
+    options: RegisterOptions = {},
+  ): void {
     if (!isTask(task)) {
       throw invalidArgument(
         "task",
@@ -85,7 +89,7 @@ export class HandlerRegistry {
     const cap = options.cap === undefined ? null : toCount(options.cap, "cap");
     this.#registrations.set(kind, {
       task,
-      handler: handler as TaskHandler<unknown, unknown, unknown>,
+      handler: handler as TaskHandler<unknown, unknown, unknown, unknown>,
       slots: this.#slots.addKind(kind, cap),
       leaseMs: task.leaseMs ?? this.#defaults.leaseMs,
       backstop: task.backstop === undefined ? this.#defaults.backstop : task.backstop,

@@ -129,6 +129,30 @@ describe("whether claims that are not overdue may be taken from dead workers", (
   });
 });
 
+describe("whether others took this worker for dead", () => {
+  const outage = (): BeatResult => {
+    throw new VenturiError("database", "gone", { isRetryable: true });
+  };
+
+  test("yes, once its beats have failed for longer than its worker timeout", async () => {
+    await heartbeat().start();
+    answer = outage;
+    await clock.advance(30_000);
+    answer = () => quiet;
+    await clock.advance(10_000);
+    expect(beats.map(({ wasSilent }) => wasSilent)).toEqual([false, true, false]);
+  });
+
+  test("no, after a shorter silence", async () => {
+    await heartbeat().start();
+    answer = outage;
+    await clock.advance(25_000);
+    answer = () => quiet;
+    await clock.advance(5_000);
+    expect(beats.map(({ wasSilent }) => wasSilent)).toEqual([false, false]);
+  });
+});
+
 test("after a stop there is no beat and no timer", async () => {
   const service = heartbeat();
   await service.start();

@@ -20,6 +20,8 @@ export interface Beat {
    * this worker's own beats failed: then everyone was silent, and everyone beats before anyone recovers.
    */
   readonly mayTakeFromDead: boolean;
+  /** Whether this worker's own beats had stopped for so long that others took it for dead. */
+  readonly wasSilent: boolean;
 }
 
 export interface HeartbeatOptions {
@@ -42,6 +44,8 @@ export class Heartbeat {
   #beating: Promise<void> | null = null;
   #cancelTimer: CancelTimer | null = null;
   #lastBeatAt: number;
+  /** When the last beat that succeeded was sent. */
+  #lastSentAt: number;
   #gapEndedAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: HeartbeatOptions) {
@@ -50,6 +54,7 @@ export class Heartbeat {
     this.#trouble = new Trouble({ clock, logger, doing: "publish a heartbeat" });
     this.#shortestLeaseMs = options.registration.shortestLeaseMs;
     this.#lastBeatAt = clock.now();
+    this.#lastSentAt = this.#lastBeatAt;
   }
 
   /** Beats at once and from then on; resolves after the first try. */
@@ -101,9 +106,12 @@ export class Heartbeat {
     const now = clock.now();
     if (now - this.#lastBeatAt > workerTimeoutMs / 2) this.#gapEndedAt = now;
     this.#lastBeatAt = now;
+    const wasSilent = now - this.#lastSentAt > workerTimeoutMs;
+    this.#lastSentAt = sentAt;
     const isSettledIn =
       result.serverUpMs >= workerTimeoutMs && now - this.#gapEndedAt >= workerTimeoutMs;
-    if (!this.#stopped) onBeat({ silent: result.silent, mayTakeFromDead: isSettledIn });
+    const { silent } = result;
+    if (!this.#stopped) onBeat({ silent, mayTakeFromDead: isSettledIn, wasSilent });
     // The interval counts from sending to sending, so that a slow answer does not make this worker look silent.
     const rest = this.#intervalMs(heartbeatMs) - (now - sentAt);
     return Math.max(

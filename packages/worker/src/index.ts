@@ -1,6 +1,6 @@
 export type { Handler, JobContext, TaskHandler } from "@venturi/core";
 export type { RegisterOptions } from "./handler-registry.ts";
-export { DEFAULT_WORKER_OPTIONS, type WorkerOptions } from "./options.ts";
+export { DEFAULT_WORKER_OPTIONS, type PanicPolicy, type WorkerOptions } from "./options.ts";
 export {
   type RunCounts,
   type RunOptions,

@@ -1,4 +1,5 @@
 import {
+  type Duration,
   type Headers,
   invalidArgument,
   type JobContext,
@@ -6,24 +7,35 @@ import {
   type JournalEntry,
   type Logger,
   show,
+  toLeaseMs,
   type WorkerStore,
 } from "@venturi/core";
+import type { Clock } from "./clock.ts";
+import { claimLost } from "./lease-extender.ts";
 import type { Run } from "./run.ts";
 import { loggerWith } from "./safe-logger.ts";
 
 export interface ContextServices {
   readonly store: Pick<WorkerStore, "readJournal">;
   readonly logger: Logger;
+  readonly clock: Clock;
+  /** Moves the end of a run's lease. */
+  readonly extendLease: (run: Run, leaseMs: number) => Promise<Date>;
+  /** Completes a run in a transaction of its handler. */
+  readonly complete: (run: Run, tx: unknown, note: string | undefined) => Promise<void>;
 }
+
+const extending = "extend the lease of";
 
 const noHeaders: Headers = Object.freeze(Object.create(null));
 
 /** What a handler sees of its run. What it may never ask for is made when it is asked for. */
-export class RunContext implements JobContext<unknown> {
+export class RunContext implements JobContext<unknown, unknown> {
   carry: unknown;
   readonly #run: Run;
   readonly #services: ContextServices;
   #log: Logger | null = null;
+  #hasWarnedOfAttachment = false;
 
   constructor(run: Run, carry: unknown, services: ContextServices) {
     this.carry = carry;
@@ -52,7 +64,23 @@ export class RunContext implements JobContext<unknown> {
   }
 
   get deadline(): Date {
-    return this.#run.job.leaseExpiresAt;
+    return this.#run.deadline;
+  }
+
+  timeRemaining(): number {
+    return Math.max(0, Math.floor(this.#run.leaseEndsAt - this.#services.clock.now()));
+  }
+
+  async extendLease(duration: Duration): Promise<Date> {
+    const run = this.#run;
+    const leaseMs = toLeaseMs(duration, "duration");
+    if (run.completion === "written") throw claimLost(run, extending, "it has been completed");
+    if (run.hasEnded || run.isReleased) throw claimLost(run, extending, "the worker has ended it");
+    return this.#services.extendLease(run, leaseMs);
+  }
+
+  complete(tx: unknown, note?: string): Promise<void> {
+    return this.#services.complete(this.#run, tx, note);
   }
 
   get signal(): AbortSignal {
@@ -66,7 +94,16 @@ export class RunContext implements JobContext<unknown> {
   }
 
   attach(value: unknown): void {
-    this.#run.attach(value);
+    if (this.#run.completion === "written") this.#warnOfAttachment();
+    else this.#run.attach(value);
+  }
+
+  #warnOfAttachment(): void {
+    if (this.#hasWarnedOfAttachment) return;
+    this.#hasWarnedOfAttachment = true;
+    this.log.warn(
+      "ctx.attach came after ctx.complete, so the attachment is not kept: attach first",
+    );
   }
 
   async history(

@@ -26,6 +26,7 @@ describe("defaults", () => {
       backoff: { baseMs: 500, capMs: 120_000 },
       jitterFraction: 0.5,
       backstop: 20,
+      panicPolicy: "retry",
       priorityRatio: 4,
       logger: silentLogger,
     });
@@ -111,6 +112,13 @@ describe("numbers", () => {
 });
 
 describe("everything else", () => {
+  test("a panic policy is retry or dead", () => {
+    expect(resolveWorkerOptions({ panicPolicy: "dead" }).panicPolicy).toBe("dead");
+    for (const value of ["ignore", true, null]) {
+      expect(refused({ panicPolicy: value })).toBe("panicPolicy");
+    }
+  });
+
   test("a backoff is a Backoff", () => {
     const backoff = new Backoff({ base: "1s" });
     expect(resolveWorkerOptions({ backoff }).backoff).toBe(backoff);
@@ -132,7 +140,6 @@ describe("everything else", () => {
 
   test("an unknown option is named, and options are an object", () => {
     expect(refused({ concurency: 4 })).toBe("concurency");
-    expect(refused({ panicPolicy: "dead" })).toBe("panicPolicy");
     for (const options of [null, 5, []]) expect(refused(options)).toBe("options");
   });
 });

@@ -13,6 +13,9 @@ import {
   toLeaseMs,
 } from "@venturi/core";
 
+/** How a defect in a handler settles. */
+export type PanicPolicy = "retry" | "dead";
+
 /** How a worker runs. Every member may be left out, except `state` where a handler needs it. */
 export interface WorkerOptions<State = undefined> {
   /** Handed to every handler as its third argument. */
@@ -65,6 +68,13 @@ export interface WorkerOptions<State = undefined> {
    */
   readonly backstop?: number | null;
   /**
+   * How a defect settles, that is, an error that shows a bug rather than the world: a ReferenceError, a SyntaxError, a
+   * failed assertion, an exhausted call stack, or a TypeError that is no network failure. "retry": as any other
+   * failure; "dead": the job is dead at once. Its changes to the carry are discarded either way.
+   * @defaultValue "retry"
+   */
+  readonly panicPolicy?: PanicPolicy;
+  /**
    * Every this-many-th claimed job is taken from the lower priorities first, so that a flood of urgent jobs does not
    * starve the rest; null, or 1: strict priority.
    * @defaultValue 4
@@ -98,6 +108,7 @@ export const DEFAULT_WORKER_OPTIONS = Object.freeze({
   backoff: Object.freeze(new Backoff()),
   jitterFraction: 0.5,
   backstop: 20,
+  panicPolicy: "retry",
   priorityRatio: 4,
   prefetch: "auto",
   logger: silentLogger,
@@ -115,6 +126,7 @@ export interface ResolvedWorkerOptions<State> {
   readonly backoff: Backoff;
   readonly jitterFraction: number;
   readonly backstop: number | null;
+  readonly panicPolicy: PanicPolicy;
   readonly priorityRatio: number | null;
   readonly name: string;
   readonly logger: Logger;
@@ -166,6 +178,7 @@ export function resolveWorkerOptions<State>(
     backoff: toBackoff(pick("backoff")),
     jitterFraction: toFraction(pick("jitterFraction")),
     backstop: toCountOrNull(pick("backstop"), "backstop", "null for no limit"),
+    panicPolicy: toPanicPolicy(pick("panicPolicy")),
     priorityRatio: toCountOrNull(
       pick("priorityRatio"),
       "priorityRatio",
@@ -221,6 +234,11 @@ function toBackoff(value: unknown): Backoff {
     `is not a Backoff (got ${show(value)})`,
     "pass new Backoff({ base, cap })",
   );
+}
+
+function toPanicPolicy(value: unknown): PanicPolicy {
+  if (value === "retry" || value === "dead") return value;
+  throw invalidArgument("panicPolicy", `is ${show(value)}`, 'pass "retry" or "dead"');
 }
 
 function checkPrefetch(value: unknown): void {

@@ -1,6 +1,7 @@
 import {
   type Backoff,
   decideRecovery,
+  type JobId,
   type Logger,
   type Recovery,
   readDatabaseFault,
@@ -83,7 +84,7 @@ export class RecoveryService {
   }
 
   /** Hears who has gone silent. */
-  report({ silent, mayTakeFromDead }: Beat): void {
+  report({ silent, mayTakeFromDead }: Pick<Beat, "silent" | "mayTakeFromDead">): void {
     this.#silent = new Map(silent.map(({ worker, dead }) => [worker, dead && mayTakeFromDead]));
     // Whoever beats again may hold claims again.
     for (const worker of this.#cleared) if (!this.#silent.get(worker)) this.#cleared.delete(worker);
@@ -96,6 +97,13 @@ export class RecoveryService {
   recoverOwn(claim: StaleClaim): void {
     this.#own.push({ claim, tries: 0, at: this.#options.clock.now() });
     this.#arm();
+  }
+
+  /** The lease of such a claim has been extended after all. */
+  forgetOwn(jobId: JobId, runCount: number): void {
+    this.#own = this.#own.filter(
+      ({ claim }) => claim.jobId !== jobId || claim.runCount !== runCount,
+    );
   }
 
   /** Resolves when nothing is known to be recoverable now. */

@@ -53,26 +53,36 @@ describe("what a handler throws", () => {
     [new AggregateError([new Error("inner")])],
     [Object.assign(new Error("loop"), { cause: undefined })],
   ])("is a failure with a note, whatever it is (%#)", (thrown) => {
-    const result = resultOfThrow(thrown);
+    const result = resultOfThrow(thrown, "retry");
     expect(result).toMatchObject({ type: "failed", permanent: false, afterMs: null });
     expect(result.note).toMatch(/./);
   });
 
   test("a task error decides how the failure is treated", () => {
-    expect(resultOfThrow(TaskError.permanent("gone"))).toMatchObject({
+    expect(resultOfThrow(TaskError.permanent("gone"), "retry")).toMatchObject({
       note: "gone",
       permanent: true,
       discardCarry: false,
     });
-    expect(resultOfThrow(TaskError.retry("busy", { after: "10s" }))).toMatchObject({
+    expect(resultOfThrow(TaskError.retry("busy", { after: "10s" }), "dead")).toMatchObject({
       permanent: false,
       afterMs: 10_000,
     });
   });
 
   test("a defect makes the carry untrustworthy, a failure of the world does not", () => {
-    expect(resultOfThrow(new ReferenceError("x"))).toMatchObject({ discardCarry: true });
-    expect(resultOfThrow(new Error("x"))).toMatchObject({ discardCarry: false });
+    expect(resultOfThrow(new ReferenceError("x"), "retry")).toMatchObject({ discardCarry: true });
+    expect(resultOfThrow(new Error("x"), "retry")).toMatchObject({ discardCarry: false });
+  });
+
+  test("the panic policy decides about defects, and about nothing else", () => {
+    const bug = new TypeError("undefined is not a function");
+    expect(resultOfThrow(bug, "retry")).toMatchObject({ permanent: false, discardCarry: true });
+    expect(resultOfThrow(bug, "dead")).toMatchObject({ permanent: true, discardCarry: true });
+    const lost = new TypeError("fetch failed", { cause: { code: "ECONNREFUSED" } });
+    for (const thrown of [new Error("no"), lost, TaskError.retry(bug), undefined]) {
+      expect(resultOfThrow(thrown, "dead")).toMatchObject({ permanent: false });
+    }
   });
 
   test("data that does not decode is dead at once", () => {

@@ -1,4 +1,5 @@
 import { describeFailure, isDefect, isOutcome, isTaskError, type RunResult } from "@venturi/core";
+import type { PanicPolicy } from "./options.ts";
 
 const completed: RunResult = Object.freeze({ type: "completed", note: null });
 
@@ -12,18 +13,32 @@ export function resultOfReturn(returned: unknown): RunResult | null {
 }
 
 /** What anything that a handler threw says. Never throws. */
-export function resultOfThrow(thrown: unknown): RunResult {
+export function resultOfThrow(thrown: unknown, panicPolicy: PanicPolicy): RunResult {
   const { note, detail } = describeFailure(thrown);
   const decision = isTaskError(thrown) ? thrown : null;
+  const isBug = decision === null && isDefect(thrown);
   return {
     type: "failed",
     note,
     detail: JSON.stringify(detail),
-    permanent: decision?.permanent ?? false,
+    permanent: decision?.permanent ?? (isBug && panicPolicy === "dead"),
     afterMs: decision?.afterMs ?? null,
-    discardCarry: decision === null && isDefect(thrown),
+    discardCarry: isBug,
   };
 }
+
+/**
+ * What a handler came to that completed its run in a transaction and returned, should that transaction not have
+ * committed. Its changes to the carry may have counted on the commit, so they are discarded.
+ */
+export const uncommitted: RunResult = Object.freeze({
+  type: "failed",
+  note: "completed in a transaction that did not commit",
+  detail: null,
+  permanent: false,
+  afterMs: null,
+  discardCarry: true,
+});
 
 /** A failure of the data, not of the handler, which was not called: dead at once. */
 export function undecodable(error: unknown): RunResult {

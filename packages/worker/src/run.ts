@@ -9,6 +9,20 @@ import type { Registration } from "./handler-registry.ts";
 import type { RunContext } from "./job-context.ts";
 import type { Leased } from "./lease-keeper.ts";
 
+/** What a store said about a lease, with the monotonic instants around its answer. */
+export interface LeaseAnswer {
+  readonly leaseExpiresAt: Date;
+  readonly leaseMs: number;
+  readonly sentAt: number;
+  readonly receivedAt: number;
+}
+
+/**
+ * Whether the handler has completed its run in a transaction of its own. `asked`: the store has not answered yet.
+ * `written`: it has been written there; whether it is committed shows when the run is settled.
+ */
+export type Completion = "none" | "asked" | "written";
+
 const nothing = Symbol("nothing");
 
 /** One claim that this worker holds, from the store's answer to the confirmed end of the run. */
@@ -16,9 +30,13 @@ export class Run implements Leased {
   readonly job: ClaimedJob;
   readonly registration: Registration;
   /** Monotonic instant when the lease ends at the earliest: counted from before the claim was sent. */
-  readonly leaseEndsAt: number;
+  leaseEndsAt: number;
   /** Monotonic instant when the lease has ended for certain: counted from the claim's answer. */
-  readonly overdueAt: number;
+  overdueAt: number;
+  /** The lease in milliseconds, counted from the claim or from when it was extended last. */
+  leaseMs: number;
+  /** When the lease ends by the store's clock. */
+  deadline: Date;
   /** The decoded payload, from the handler's start on. */
   payload: unknown;
   /** Null until the handler starts. */
@@ -27,6 +45,9 @@ export class Run implements Leased {
   hasEnded = false;
   /** Whether the run was settled without waiting for its handler, whose result is then dropped. */
   isReleased = false;
+  completion: Completion = "none";
+  /** What the handler came to after it had completed its run, if that is more than a plain return. */
+  afterthought: string | null = null;
   #abort: AbortController | null = null;
   #reason: VenturiError | null = null;
   #attachment: unknown = nothing;
@@ -36,10 +57,17 @@ export class Run implements Leased {
     this.registration = registration;
     this.leaseEndsAt = sentAt + job.leaseMs;
     this.overdueAt = receivedAt + job.leaseMs;
+    this.leaseMs = job.leaseMs;
+    this.deadline = job.leaseExpiresAt;
   }
 
-  get leaseMs(): number {
-    return this.job.leaseMs;
+  /** The lease has been extended: it ends that long after the store's answer was made. */
+  moveLease({ leaseExpiresAt, leaseMs, sentAt, receivedAt }: LeaseAnswer): void {
+    this.leaseMs = leaseMs;
+    // What was known before holds as well: a lease is never shortened.
+    this.leaseEndsAt = Math.max(this.leaseEndsAt, sentAt + leaseMs);
+    this.overdueAt = receivedAt + leaseMs;
+    this.deadline = leaseExpiresAt;
   }
 
   /** Made when the handler first asks for it, which most never do. */

@@ -8,14 +8,17 @@ import {
   type WorkerRegistration,
   type WorkerStore,
 } from "@venturi/core";
+import { ClaimCheck } from "./claim-check.ts";
 import { ClaimLoop } from "./claim-loop.ts";
 import type { Clock } from "./clock.ts";
+import { Completer } from "./completer.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { endSession } from "./end-session.ts";
 import { HandBack, type UnstartedClaim } from "./hand-back.ts";
 import type { HandlerRegistry } from "./handler-registry.ts";
 import { Heartbeat } from "./heartbeat.ts";
 import { HeldClaims } from "./held-claims.ts";
+import { LeaseExtender } from "./lease-extender.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
 import { undoLostClaims } from "./lost-claims.ts";
 import { describeWorker, openSession } from "./open-session.ts";
@@ -74,6 +77,8 @@ class Session {
   readonly #settler: Settler;
   readonly #handBack: HandBack;
   readonly #leases: LeaseKeeper<Run>;
+  readonly #extender: LeaseExtender;
+  readonly #claimCheck: ClaimCheck;
   readonly #heartbeat: Heartbeat;
   readonly #recovery: RecoveryService;
   /** Jobs that this session has re-pended and must not claim again. */
@@ -96,7 +101,30 @@ class Session {
       ...common,
       registration,
       heartbeatMs: options.heartbeatMs,
-      onBeat: (beat) => this.#recovery.report(beat),
+      onBeat: (beat) => {
+        this.#recovery.report(beat);
+        if (beat.wasSilent) this.#claimCheck.check();
+      },
+    });
+    const onLost = (run: Run): void => this.#claimLost(run);
+    this.#claimCheck = new ClaimCheck({
+      ...common,
+      running: () => this.#dispatcher.runs(),
+      onLost,
+    });
+    this.#extender = new LeaseExtender({
+      ...common,
+      onLost,
+      onExtended: (run) => {
+        if (run.hasEnded) return;
+        this.#leases.watch(run);
+        this.#recovery.forgetOwn(run.job.id, run.job.runCount);
+      },
+    });
+    const completer = new Completer({
+      ...common,
+      settlement: (run, result) => policy.settlement(run, result),
+      onLost,
     });
     this.#settler = new Settler({
       ...common,
@@ -105,7 +133,11 @@ class Session {
         return policy.refused(run, note);
       },
       onSettled: (run, outcome) => this.#settled(run, outcome),
-      onLost: (run) => this.#forget(run),
+      onLost: (run) => {
+        this.#forget(run);
+        // Taken by others before its lease had ended: they may have taken the claims of other runs as well.
+        if (run.abortReason === null) this.#claimCheck.check();
+      },
       onDropped: (run) => this.#recovery.recoverOwn(run.toStaleClaim(worker)),
       onProgress: () => this.#progressed(),
     });
@@ -135,7 +167,14 @@ class Session {
       slots,
       logger,
       leases: this.#leases,
-      services: { store, logger },
+      services: {
+        store,
+        logger,
+        clock,
+        extendLease: (run, leaseMs) => this.#extender.extend(run, leaseMs),
+        complete: (run, tx, note) => completer.complete(run, tx, note),
+      },
+      panicPolicy: options.panicPolicy,
       state: options.state,
       onEnd: (run, result) => {
         const settlement = policy.settlement(run, result);
@@ -201,6 +240,8 @@ class Session {
       settler: this.#settler,
       handBack: this.#handBack,
       leases: this.#leases,
+      extender: this.#extender,
+      claimCheck: this.#claimCheck,
       heartbeat: this.#heartbeat,
       recovery: this.#recovery,
       subscription,
@@ -226,6 +267,12 @@ class Session {
     this.#setup.onSettled(outcome);
     // Without notifications nobody else would say that the job is pending again.
     if (outcome !== "completed" && outcome !== "dead") this.#claimLoop.wake();
+  }
+
+  /** A run has lost its claim while its handler goes on. */
+  #claimLost(run: Run): void {
+    if (this.#setup.once) this.#seen.add(run.job.id);
+    this.#dispatcher.claimLost(run);
   }
 
   #forget({ job }: Run): void {

@@ -49,6 +49,19 @@ export class Settler {
         return (await store.settle({ worker, settlements, signal })).verdicts;
       },
       onVerdict: ({ run, settlement }, verdict) => {
+        if (verdict === "done" && run.completion === "written") {
+          if (run.afterthought !== null) {
+            logger.warn(
+              "what a handler came to after ctx.complete does not count: the run is completed",
+              {
+                ...describe(run),
+                result: run.afterthought,
+              },
+            );
+          }
+          options.onSettled(run, "completed");
+          return;
+        }
         if (verdict !== "lost") {
           options.onSettled(run, settlement.outcome);
           return;
@@ -66,7 +79,7 @@ export class Settler {
           outcome: settlement.outcome,
           error: reason,
         });
-        if (isReplacement) return null;
+        if (isReplacement) return "again";
         const note = `settled as ${settlement.outcome}, which the store refused: ${reason}`;
         return this.#settling(run, options.refuse(run, note), true);
       },

@@ -45,7 +45,8 @@ beforeEach(() => {
     onVerdict: ({ name }, verdict) => events.push(`${name} ${verdict}`),
     onRefused: (item) => {
       events.push(`${item.name} refused`);
-      return item.name.endsWith("!") ? null : { ...item, name: `${item.name}!` };
+      if (item.name.startsWith("z")) return "drop";
+      return item.name.endsWith("!") ? "again" : { ...item, name: `${item.name}!` };
     },
     onDropped: ({ name }) => events.push(`${name} dropped`),
   });
@@ -197,6 +198,18 @@ describe("when the store refuses", () => {
     expect(events).toContain("b applied");
     expect(events.at(-1)).toBe("a! dropped");
     expect(sent.length).toBeLessThan(20);
+  });
+
+  test("an item that is to be dropped then is over, and the others are written", async () => {
+    answer = (names) => {
+      if (names.includes("z")) throw refusal();
+      return names.map(() => "applied");
+    };
+    for (const name of ["a", "z"]) add(name);
+    await clock.settle();
+    expect(events).toEqual(["a applied", "z refused"]);
+    expect(queue.size).toBe(0);
+    expect(clock.pending).toBe(0);
   });
 
   test("an outage in the middle of splitting loses nothing", async () => {

@@ -27,8 +27,8 @@ export interface VerdictQueueOptions<Item extends ClaimWrite> {
   /** One statement for the whole batch; verdicts in its order. */
   readonly send: (batch: readonly Item[], signal: AbortSignal) => Promise<readonly SettleVerdict[]>;
   readonly onVerdict: (item: Item, verdict: Exclude<SettleVerdict, "busy">) => void;
-  /** The store refuses this very item for good; returns what to write instead, or null to try the same again. */
-  readonly onRefused: (item: Item, error: unknown) => Item | null;
+  /** The store refuses this very item for good; returns what to write instead, or what to do with it. */
+  readonly onRefused: (item: Item, error: unknown) => Item | "again" | "drop";
   /** Given up at its `until`. */
   readonly onDropped: (item: Item) => void;
   /** The statement in flight has returned and nothing is left over from it. */
@@ -150,7 +150,8 @@ export class VerdictQueue<Item extends ClaimWrite> {
       }
     } else if (only !== undefined) {
       const replacement = this.#options.onRefused(only, error);
-      if (replacement === null) this.#again(only);
+      if (replacement === "again") this.#again(only);
+      else if (replacement === "drop") this.#resolved();
       else this.#waiting = [replacement, ...this.#waiting];
     }
   }

@@ -31,7 +31,11 @@ interface App {
   readonly mailer: { send(to: string): Promise<void> };
 }
 declare const app: App;
-declare const store: Store<{ query(): void }>;
+interface Tx {
+  query(): void;
+}
+declare const store: Store<Tx>;
+declare const tx: Tx;
 declare const workerStore: WorkerStore;
 
 describe("a handler", () => {
@@ -39,7 +43,7 @@ describe("a handler", () => {
     new Worker(store, { state: app, concurrency: 16 })
       .register(SendEmail, async (email, ctx, state) => {
         expectTypeOf(email).toEqualTypeOf<{ to: string; subject: string }>();
-        expectTypeOf(ctx).toEqualTypeOf<JobContext<undefined>>();
+        expectTypeOf(ctx).toEqualTypeOf<JobContext<undefined, Tx>>();
         expectTypeOf(ctx.id).toEqualTypeOf<JobId>();
         expectTypeOf(state).toEqualTypeOf<App>();
         await state.mailer.send(email.to);
@@ -101,6 +105,48 @@ describe("a handler", () => {
   });
 });
 
+describe("a lease", () => {
+  test("is asked for and extended in the units of the rest", () => {
+    new Worker(store).register(SendEmail, async (_, ctx) => {
+      expectTypeOf(ctx.timeRemaining()).toEqualTypeOf<number>();
+      expectTypeOf(ctx.extendLease("5m")).toEqualTypeOf<Promise<Date>>();
+      // @ts-expect-error no duration
+      await ctx.extendLease("soon");
+    });
+  });
+});
+
+describe("completing in a transaction", () => {
+  test("takes the transactions of the worker's store, and no others", () => {
+    new Worker(store).register(SendEmail, async (_, ctx) => {
+      await ctx.complete(tx);
+      await ctx.complete(tx, "note");
+      // @ts-expect-error no transaction of this store
+      await ctx.complete({ begin: true });
+    });
+    // @ts-expect-error the return value of complete is nothing to return
+    new Worker(store).register(SendEmail, (_, ctx) => ctx.complete);
+  });
+
+  test("is not to be had over a store without transactions", () => {
+    new Worker(workerStore).register(SendEmail, async (_, ctx) => {
+      expectTypeOf(ctx.complete).parameter(0).toEqualTypeOf<never>();
+      // @ts-expect-error there are no transactions
+      await ctx.complete(tx);
+    });
+  });
+
+  test("a handler that is declared apart names its transaction, and fits no other store", () => {
+    const completes: Handler<typeof SendEmail, undefined, Tx> = (_, ctx) => ctx.complete(tx);
+    new Worker(store).register(SendEmail, completes);
+    // @ts-expect-error a store without transactions
+    new Worker(workerStore).register(SendEmail, completes);
+    const plain: Handler<typeof SendEmail> = () => undefined;
+    new Worker(store).register(SendEmail, plain);
+    new Worker(workerStore).register(SendEmail, plain);
+  });
+});
+
 describe("state", () => {
   const needsApp: Handler<typeof SendEmail, App> = async (email, _, { mailer }) =>
     mailer.send(email.to);
@@ -139,6 +185,9 @@ describe("a worker", () => {
 
   test("knows its options", () => {
     new Worker(store, { pollMax: "1s", backstop: null, priorityRatio: null, prefetch: "auto" });
+    new Worker(store, { panicPolicy: "dead" });
+    // @ts-expect-error another policy
+    new Worker(store, { panicPolicy: "ignore" });
     // @ts-expect-error an unknown option
     new Worker(store, { concurency: 4 });
     // @ts-expect-error text from configuration goes through parseDuration

@@ -59,6 +59,7 @@ export class Worker<State = undefined, Tx = never> {
   /** The session in progress. */
   #current: { readonly shutdown: Shutdown; readonly ended: Promise<unknown> } | null = null;
   #hasRun = false;
+  #hasWarnedOfConnections = false;
   #isStopped = false;
 
   /** Throws `invalid-argument` naming the option that is unknown or unacceptable. Nothing is connected yet. */
@@ -78,7 +79,7 @@ export class Worker<State = undefined, Tx = never> {
    */
   register<Payload, Carry>(
     task: Task<string, never, Payload, Carry>,
-    handler: TaskHandler<Payload, Carry, State>,
+    handler: TaskHandler<Payload, Carry, State, Tx>,
     options?: RegisterOptions,
   ): this {
     if (this.#hasRun || this.#current !== null) {
@@ -151,6 +152,18 @@ export class Worker<State = undefined, Tx = never> {
     );
   }
 
+  /** Where handlers can take all connections there are, nothing is left to settle their runs with. */
+  #warnOfConnections(): void {
+    const { concurrency, logger } = this.#options;
+    const { sharedConnections = Number.POSITIVE_INFINITY } = this.#store.capabilities;
+    if (this.#hasWarnedOfConnections || sharedConnections > concurrency) return;
+    this.#hasWarnedOfConnections = true;
+    logger.warn(
+      "the store shares a pool that is smaller than concurrency + 1: handlers that use it can keep the worker waiting; enlarge it, or give the worker a pool of its own",
+      { connections: sharedConnections, concurrency },
+    );
+  }
+
   async #work(how: {
     readonly signal: AbortSignal | undefined;
     readonly once: boolean;
@@ -158,6 +171,7 @@ export class Worker<State = undefined, Tx = never> {
   }): Promise<JobId[]> {
     const { signal, once, onSettled = () => undefined } = how;
     if (signal?.aborted || this.#registry.kinds.length === 0) return [];
+    this.#warnOfConnections();
     const shutdown = new Shutdown(systemClock, this.#options.shutdownTimeoutMs);
     const unfollow = shutdown.follow(signal);
     const work = workSession({

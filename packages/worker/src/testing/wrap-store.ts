@@ -1,7 +1,7 @@
 import type { Notifier, WorkerStore } from "@venturi/core";
 
 /** The verbs of a store that workers call. */
-export type WorkerVerbs = WorkerStore & Partial<Notifier>;
+export type WorkerVerbs<Tx = never> = WorkerStore<Tx> & Partial<Notifier>;
 
 type Verb = Exclude<keyof WorkerVerbs, "portVersion" | "capabilities" | "~tx">;
 
@@ -11,6 +11,8 @@ const verbs: readonly Verb[] = [
   "claim",
   "settle",
   "handBack",
+  "extendLease",
+  "complete",
   "beat",
   "findStale",
   "recover",
@@ -19,16 +21,16 @@ const verbs: readonly Verb[] = [
 ];
 
 /** A store that does as another one does, with some verbs replaced: how tests look at calls and make them fail. */
-export function wrapStore(
-  store: WorkerStore<never> & Partial<Notifier>,
-  replace: (store: WorkerVerbs) => Partial<WorkerVerbs>,
-): WorkerVerbs {
+export function wrapStore<Tx = never>(
+  store: WorkerVerbs<Tx>,
+  replace: (store: WorkerVerbs<Tx>) => Partial<WorkerVerbs<Tx>>,
+): WorkerVerbs<Tx> {
   const { portVersion, capabilities } = store;
   const wrapped: Record<string, unknown> = { portVersion, capabilities };
   for (const verb of verbs) {
     const method: unknown = store[verb];
     if (typeof method === "function") wrapped[verb] = method.bind(store);
   }
-  const plain = wrapped as unknown as WorkerVerbs;
+  const plain = wrapped as unknown as WorkerVerbs<Tx>;
   return { ...plain, ...replace(plain) };
 }

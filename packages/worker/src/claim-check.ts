@@ -1,0 +1,70 @@
+import type { Logger, WorkerId, WorkerStore } from "@venturi/core";
+import { readDatabaseFault } from "@venturi/core";
+import type { Run } from "./run.ts";
+
+/** How many claims a worker may hold besides those of running handlers and yet be listed in full. */
+const spareClaims = 1_000;
+
+export interface ClaimCheckOptions {
+  readonly store: Pick<WorkerStore, "findStale">;
+  readonly worker: WorkerId;
+  readonly logger: Logger;
+  /** Runs whose handlers have not ended. */
+  readonly running: () => readonly Run[];
+  /** The run no longer holds its claim. */
+  readonly onLost: (run: Run) => void;
+}
+
+/**
+ * Finds out which running handlers have lost their claims, once there is reason to think that others took this worker
+ * for dead: such a handler works in vain.
+ */
+export class ClaimCheck {
+  readonly #options: ClaimCheckOptions;
+  readonly #abort = new AbortController();
+  #checking: Promise<void> | null = null;
+
+  constructor(options: ClaimCheckOptions) {
+    this.#options = options;
+  }
+
+  /** Looks now, unless it is looking already. Tells by `onLost`. */
+  check(): void {
+    const { logger } = this.#options;
+    if (this.#checking !== null || this.#abort.signal.aborted) return;
+    this.#checking = this.#look()
+      .catch((error: unknown) => {
+        if (this.#abort.signal.aborted) return;
+        logger.warn("could not look which runs still hold their claims", {
+          error: readDatabaseFault(error).message,
+        });
+      })
+      .finally(() => {
+        this.#checking = null;
+      });
+  }
+
+  async stop(): Promise<void> {
+    this.#abort.abort();
+    await this.#checking;
+  }
+
+  async #look(): Promise<void> {
+    const { store, worker, running, onLost } = this.#options;
+    // Runs that start from now on may not be in the answer.
+    const runs = running();
+    if (runs.length === 0) return;
+    const limit = runs.length + spareClaims;
+    const holders = [{ worker, overdueOnly: false }];
+    const { signal } = this.#abort;
+    const { claims } = await store.findStale({ holders, orphans: false, limit, signal });
+    // Cut off, the list says nothing about what is not on it.
+    if (claims.length >= limit || signal.aborted) return;
+    const held = new Map(claims.map(({ jobId, runCount }) => [jobId, runCount]));
+    for (const run of runs) {
+      // A run that has been completed in its handler's own transaction is off the list as well.
+      if (run.hasEnded || run.completion !== "none") continue;
+      if (held.get(run.job.id) !== run.job.runCount) onLost(run);
+    }
+  }
+}
