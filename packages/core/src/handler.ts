@@ -1,3 +1,4 @@
+import type { Duration } from "./duration.ts";
 import type { Headers } from "./headers.ts";
 import type { JobId } from "./job-id.ts";
 import type { JournalEntry } from "./journal.ts";
@@ -5,8 +6,8 @@ import type { Logger } from "./logger.ts";
 import type { Outcome } from "./outcome.ts";
 import type { TaskCarry, TaskPayload } from "./task.ts";
 
-/** What a handler knows of the run it is. */
-export interface JobContext<Carry = undefined> {
+/** What a handler knows of the run it is. `Tx` is the transaction that the worker's store can complete a run in. */
+export interface JobContext<Carry = undefined, Tx = never> {
   readonly id: JobId;
   readonly kind: string;
   /** The headers the job was enqueued with; empty where there were none. */
@@ -35,6 +36,23 @@ export interface JobContext<Carry = undefined> {
   readonly signal: AbortSignal;
   /** When the lease ends by the database's clock. After that the job may be run by someone else. */
   readonly deadline: Date;
+  /** How long the lease still holds at least, in milliseconds; 0 when it has ended. */
+  timeRemaining(): number;
+  /**
+   * Moves the end of the lease to `duration` from now by the database's clock, clamped to 1 second … 365 days, and
+   * returns the new deadline. Never shortens the lease.
+   *
+   * Rejects with `claim-lost`, and aborts the signal, when the run no longer holds its claim.
+   */
+  extendLease(duration: Duration): Promise<Date>;
+  /**
+   * Completes this run in a transaction of the handler's own: what the handler wrote there and the run's end are
+   * committed together, or not at all. Once it has resolved, commit, and return nothing.
+   *
+   * Rejects with `claim-lost` when the run no longer holds its claim: then that transaction cannot commit. Rejects
+   * with `claim-lost` as well when the run has been completed already.
+   */
+  readonly complete: (tx: Tx, note?: string) => Promise<void>;
   /** The worker's logger; adds the job's id, kind and run. */
   readonly log: Logger;
 }
@@ -43,9 +61,9 @@ export interface JobContext<Carry = undefined> {
  * A handler as `register` takes it. The last member of the result is there for the compiler's message: no value has
  * its type, and its name says what to do when something else is returned.
  */
-export type TaskHandler<Payload, Carry, State> = (
+export type TaskHandler<Payload, Carry, State, Tx = never> = (
   payload: Payload,
-  ctx: JobContext<Carry>,
+  ctx: JobContext<Carry, Tx>,
   state: State,
 ) =>
   | Outcome
@@ -59,10 +77,16 @@ export type TaskHandler<Payload, Carry, State> = (
  *
  * Returning nothing, or `Outcome.completed()`, completes the job; `Outcome.pauseFor` and `pauseUntil` make it run
  * again later with its carry; whatever is thrown is a failure, retried with backoff (see `TaskError` for more).
+ * A handler that calls `ctx.complete` names the transaction of its store as `Tx`.
  *
  * @example
  * const sendEmail: Handler<typeof SendEmail, App> = async (email, ctx, app) => {
  *   await app.mailer.send(email, { signal: ctx.signal });
  * };
  */
-export type Handler<T, State = undefined> = TaskHandler<TaskPayload<T>, TaskCarry<T>, State>;
+export type Handler<T, State = undefined, Tx = never> = TaskHandler<
+  TaskPayload<T>,
+  TaskCarry<T>,
+  State,
+  Tx
+>;

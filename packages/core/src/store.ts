@@ -25,6 +25,8 @@ export interface StoreCapabilities {
   readonly transactions: boolean;
   /** Whether the store is also a {@link Notifier}. Without it workers poll. */
   readonly notifications: boolean;
+  /** How many connections there are where the store shares them with the application; absent: it has its own, or cannot tell. */
+  readonly sharedConnections?: number;
 }
 
 interface Port {
