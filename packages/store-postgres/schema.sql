@@ -141,7 +141,7 @@ create sequence venturi_workers_id_seq as integer start 1 increment 1 minvalue 1
 
 CREATE UNIQUE INDEX venturi_journal_incoming_idx ON public.venturi_journal USING btree (incoming_id) WHERE (incoming_id IS NOT NULL);
 
-CREATE INDEX venturi_journal_time_idx ON public.venturi_journal USING brin (recorded_at);
+CREATE INDEX venturi_journal_time_idx ON public.venturi_journal USING brin (recorded_at) WITH (autosummarize='on');
 
 CREATE INDEX venturi_queue_dedup_idx ON public.venturi_queue USING btree (kind_id, dedup_key, seq) WHERE (dedup_key IS NOT NULL);
 

@@ -19,6 +19,9 @@ import type { Statements } from "./statements.ts";
 /** Jobs that one cleanup statement deletes at most: each is a transaction of its own, and progress is kept. */
 const cleanupBatch = 1_000;
 
+/** Into how many spans of time the age of the oldest job is cut at first; they grow and shrink with what they hold. */
+const cleanupSpans = 1_000;
+
 const endCodes = { completed: "c", dead: "d", cancelled: "x" } as const;
 
 /** Reads, and what an operator does by hand. */
@@ -64,24 +67,25 @@ export class Operating {
   }
 
   async cleanup({ finishedBefore, kind, statuses, signal }: CleanupRequest): Promise<number> {
+    const doing = "clean up ended jobs";
     const before = finishedBefore.getTime();
     const codes = statuses.map((status) => endCodes[status]);
+    const [oldest] = await this.#database.run(this.#statements.cleanupStart, [], doing);
+    const start = Math.min((oldest?.["start_ms"] as number | undefined) ?? before, before);
     let deleted = 0;
-    let from = 0;
+    const width = (before - start) / cleanupSpans;
+    let span: Span = { from: 0, until: start + width, width };
     for (;;) {
       signal?.throwIfAborted();
-      const [row] = await this.#database.run(
-        this.#statements.cleanup,
-        [before, kind, codes, cleanupBatch, from],
-        "clean up ended jobs",
-      );
-      deleted += (row?.["deleted"] as number | undefined) ?? 0;
-      if (((row?.["seen"] as number | undefined) ?? 0) < cleanupBatch) break;
-      const last = row?.["last_ms"] as number;
-      // A batch whose jobs all ended in one instant, held by others, would be looked at for ever.
-      from = row?.["deleted"] === 0 && last === from ? last + 1 : last;
+      const until = Math.min(span.until, before);
+      const values = [until, kind, codes, cleanupBatch, span.from];
+      const [row] = await this.#database.run(this.#statements.cleanup, values, doing);
+      const seen = row as CleanupRow | undefined;
+      deleted += seen?.deleted ?? 0;
+      if (until >= before && (seen?.seen ?? 0) < cleanupBatch) break;
+      span = nextSpan({ ...span, until }, seen);
     }
-    await this.#database.run(this.#statements.cleanupWorkers, [before], "clean up workers");
+    await this.#database.run(this.#statements.cleanupWorkers, [before], doing);
     return deleted;
   }
 
@@ -89,6 +93,32 @@ export class Operating {
     const rows = await this.#database.run(this.#statements[verb], [toUuid(id)], `${verb} a job`);
     return rows.length > 0;
   }
+}
+
+interface Span {
+  readonly from: number;
+  readonly until: number;
+  readonly width: number;
+}
+
+interface CleanupRow extends Row {
+  readonly deleted: number;
+  readonly seen: number;
+  readonly first_ms: number | null;
+  readonly last_ms: number | null;
+}
+
+/** Where to look next: spans that hold about a batch, so that no batch reads much more than it deletes. */
+function nextSpan({ from, until, width }: Span, row: CleanupRow | undefined): Span {
+  if (row === undefined || row.seen < cleanupBatch) {
+    const wider = (row?.seen ?? 0) < cleanupBatch / 4 ? width * 4 : width;
+    return { from: until, until: until + wider, width: wider };
+  }
+  const last = row.last_ms ?? until;
+  // A batch whose jobs all ended in one instant, held by others, would be looked at for ever.
+  const next = row.deleted === 0 && last === from ? last + 1 : last;
+  const fitting = Math.max(1, last - (row.first_ms ?? last));
+  return { from: next, until: next + fitting, width: fitting };
 }
 
 function countsByKind(rows: readonly Row[], column: string): CountsByKind {

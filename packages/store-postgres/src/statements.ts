@@ -1,7 +1,7 @@
 import type { Names } from "./names.ts";
 import { beat, startWorker, stopWorker } from "./sql/beat.ts";
 import { cancel } from "./sql/cancel.ts";
-import { cleanup, cleanupWorkers } from "./sql/cleanup.ts";
+import { cleanup, cleanupStart, cleanupWorkers } from "./sql/cleanup.ts";
 import { complete } from "./sql/complete.ts";
 import { configure } from "./sql/configure.ts";
 import { enqueue } from "./sql/enqueue.ts";
@@ -22,6 +22,7 @@ export function createStatements(names: Names) {
     beat: beat(names),
     cancel: cancel(names),
     cleanup: cleanup(names),
+    cleanupStart: cleanupStart(names),
     cleanupWorkers: cleanupWorkers(names),
     complete: complete(names),
     configure: configure(names),

@@ -6,10 +6,11 @@ import { epochMs, fromEpochMs, type Statement, statement } from "./statement.ts"
  * is what its locks got, the rest is left to whoever holds it.
  *
  * Ended means that the job's last entry says so: a job that died and was put back has an older one that does not
- * count. Index: `journal_time_idx` (BRIN) from where the batch before ended, `journal_pkey (job_id, entry_no)`.
+ * count. It costs what the span of time holds, so the caller keeps that short.
+ * Index: `journal_time_idx` (BRIN), `journal_pkey (job_id, entry_no)`.
  *
  * Parameters: 1 finished before (epoch ms) · 2 kind name or null · 3 outcome codes · 4 limit · 5 from (epoch ms).
- * Returns how many were deleted, how many were looked at, and where to go on.
+ * Returns how many were deleted, how many were looked at, and when the first and the last of these ended.
  */
 export function cleanup(n: Names): Statement {
   return statement(
@@ -35,7 +36,15 @@ export function cleanup(n: Names): Statement {
   delete from ${n.of("journal")} e using doomed d where e.job_id = d.id
 )
 select (select count(*) from doomed)::float8 as deleted, (select count(*) from ended)::float8 as seen,
-  ${epochMs("(select max(recorded_at) from ended)")} as last_ms`,
+  ${epochMs("(select min(recorded_at) from ended)")} as first_ms, ${epochMs("(select max(recorded_at) from ended)")} as last_ms`,
+  );
+}
+
+/** When the oldest job was enqueued, as epoch ms; no row where there are none. Index: `jobs_pkey (id)`. No parameters. */
+export function cleanupStart(n: Names): Statement {
+  return statement(
+    "cleanup_start",
+    `select ${epochMs("b.created_at")} as start_ms from ${n.of("jobs")} b order by b.id limit 1`,
   );
 }
 
