@@ -68,7 +68,7 @@ it("enqueued lists the pending jobs of a task, oldest first, from a store or a q
 });
 
 it("enqueued reads further pages", async () => {
-  const { store, queue } = setUp();
+  const { queue } = setUp();
   await queue.enqueueMany(Array.from({ length: 1_001 }, (_, n) => Greet({ name: `${n}` })));
   const names = (await enqueued(queue, Greet)).map(({ payload }) => payload.name);
   expect(names).toHaveLength(1_001);
