@@ -91,7 +91,7 @@ async function outcome<T>(call: () => Promise<T>): Promise<Outcome<T>> {
   try {
     return { answer: await call() };
   } catch (error) {
-    if (!isVenturiError(error)) throw error;
+    if (!isVenturiError(error) || error.code === "database") throw error;
     return { error: { code: error.code, isRetryable: error.isRetryable, ids: error.ids } };
   }
 }

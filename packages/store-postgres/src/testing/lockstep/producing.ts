@@ -8,6 +8,11 @@ export const kinds = ["a", "b"];
 export const keys = ["", "k"];
 const anyKind = fc.constantFrom(...kinds);
 const anyPriority = fc.constantFrom("high", "normal", "low");
+/** Mostly null. */
+export function rarely<T>(some: fc.Arbitrary<T>): fc.Arbitrary<T | null> {
+  return fc.oneof({ weight: 7, arbitrary: fc.constant(null) }, { weight: 1, arbitrary: some });
+}
+
 export const anyJson = fc.oneof(
   fc.integer({ min: -9, max: 9 }).map(String),
   fc.constantFrom('{"b":1,"aa":2,"a":[null,{"z":0,"y":1}]}', '"text"', '{"a":1,"a":2}', "null"),
@@ -32,13 +37,13 @@ const anyDraft: fc.Arbitrary<JobDraft> = fc.record({
   kind: anyKind,
   payload: anyJson,
   priority: anyPriority,
-  dedupKey: fc.option(fc.constantFrom(...keys)),
+  dedupKey: fc.option(fc.constantFrom(...keys), { freq: 1 }),
   merge: fc.constantFrom("keep", "replace", "independent"),
-  seconds: fc.option(fc.integer({ min: -2, max: 20 })),
+  seconds: fc.option(fc.integer({ min: -2, max: 20 }), { freq: 1 }),
   absolute: fc.boolean(),
   leaseMs: fc.option(fc.integer({ min: 1, max: 20 }).map((n) => n * 1_000)),
   headers: fc.option(fc.constantFrom({ h: "1" }, { h: "2", ä: "" })),
-  repeated: fc.option(fc.nat(50), { freq: 8 }),
+  repeated: rarely(fc.nat(50)),
 });
 
 function toJob(draft: JobDraft, model: Model, pair: Pair): EnqueueJob {
@@ -154,7 +159,7 @@ class Merge extends Command {
 
 export const producing = {
   enqueue: fc
-    .array(anyDraft, { minLength: 1, maxLength: 4 })
+    .array(anyDraft, { minLength: 1, maxLength: 5 })
     .map((drafts): Command => new Enqueue(drafts)),
   merge: anyMerge.map((draft): Command => new Merge(draft)),
 };

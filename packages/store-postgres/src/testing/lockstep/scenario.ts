@@ -2,7 +2,7 @@ import fc from "fast-check";
 import type pg from "pg";
 import { emptyTables } from "../empty-tables.ts";
 import { stopSqlClock } from "../sql-clock.ts";
-import { registration } from "../store-fixture.ts";
+import { job, registration } from "../store-fixture.ts";
 import { Model } from "./model.ts";
 import { compareAll, operating } from "./operating.ts";
 import { Pair } from "./pair.ts";
@@ -21,7 +21,7 @@ const anyCommands = fc.commands(
     ...[handBack, extend, recover, recover, startWorker, stopWorker, beat],
     ...[clock, clock, clock, cancel, retry, cleanup, query, look],
   ],
-  { maxCommands: 40, size: "max" },
+  { maxCommands: 30, size: "max" },
 );
 
 export interface LockstepResult {
@@ -37,12 +37,21 @@ export async function runLockstep(
   const sqlClock = await stopSqlClock(pool);
   let scenarios = 0;
   let commands = 0;
-  const property = fc.asyncProperty(anyCommands, async (steps) => {
+  const property = fc.asyncProperty(fc.noBias(anyCommands), async (steps) => {
     await emptyTables(pool);
     const model = new Model();
     const pair = new Pair(pool, sqlClock, await sqlClock.now());
     await pair.startWorker((store) => store.startWorker({ ...registration, name: "w0" }));
     model.workers = 1;
+    // Something to claim and to merge with from the first command on.
+    const jobs = [0, 1, 2, 3].map((n) =>
+      job(n % 2 === 0 ? "a" : "b", { id: model.newId(), dedupKey: n < 2 ? "k" : null }),
+    );
+    await pair.both(
+      "enqueue",
+      (store) => store.enqueue({ jobs }),
+      (answer) => answer,
+    );
     await fc.asyncModelRun(() => ({ model, real: pair }), steps);
     await compareAll(model, pair);
     scenarios += 1;
