@@ -23,6 +23,7 @@ const setDefault = (level: string) =>
 
 function makePool(max: number): pg.Pool {
   const made = new pg.Pool({ connectionString: url, max });
+  made.on("error", () => undefined);
   pools.push(made);
   return made;
 }
