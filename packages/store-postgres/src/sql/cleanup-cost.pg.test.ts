@@ -1,6 +1,8 @@
 import { testDatabase } from "@venturi-tooling/testing";
 import { expect, it } from "vitest";
+import type { PgQuery } from "../pg-like.ts";
 import { PostgresStore } from "../postgres-store.ts";
+import { Explainer } from "../testing/explainer.ts";
 
 const { pool } = await testDatabase();
 
@@ -18,26 +20,16 @@ it("a batch of cleanup costs the same however many jobs have completed", async (
   );
   await pool.query("vacuum analyze venturi_jobs, venturi_journal");
 
-  const client = await pool.connect();
-  const accesses = async () => {
-    await client.query("select pg_stat_force_next_flush()").catch(() => undefined);
-    const { rows } = await client.query(
-      `select sum(heap_blks_hit + heap_blks_read + coalesce(idx_blks_hit + idx_blks_read, 0))::float8 as n
-       from pg_statio_user_tables`,
-    );
-    return rows[0].n as number;
-  };
+  const explainer = await Explainer.open(pool, "custom");
   const batches: number[] = [];
   const store = new PostgresStore({
     pool: new Proxy(pool, {
       get(target, name) {
         if (name !== "query") return Reflect.get(target, name, target);
-        return async (query: { text: string }) => {
-          if (!query.text.startsWith("with ended")) return client.query(query);
-          const before = await accesses();
-          const result = await client.query(query);
-          batches.push((await accesses()) - before);
-          return result;
+        return async (query: PgQuery) => {
+          if (query.text.startsWith("with ended"))
+            batches.push((await explainer.run(query)).buffers);
+          return target.query(query);
         };
       },
     }),
@@ -45,7 +37,7 @@ it("a batch of cleanup costs the same however many jobs have completed", async (
   const finishedBefore = new Date(Date.now() - 9 * 86_400_000);
   const statuses = ["completed"] as const;
   const { deleted } = await store.cleanup({ finishedBefore, kind: null, statuses });
-  client.release();
+  explainer.close();
   expect(deleted).toBeGreaterThan(40_000);
   expect(batches.length).toBeLessThan(100);
   // About thirty blocks a job: looking it up, locking it, deleting it with its entries and their index entries.
