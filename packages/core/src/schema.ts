@@ -54,7 +54,8 @@ export function createValidator<S extends StandardSchemaV1>(
       throw threw(where, root, error, value);
     }
     if (!isPromise(result)) return conclude(result, value, original);
-    return result.then(
+    // A thenable of another making may return nothing, call back twice or throw; a promise of our own does not.
+    return Promise.resolve(result).then(
       (settled) => conclude(settled, value, original),
       (error: unknown) => {
         throw threw(where, root, error, value);

@@ -162,6 +162,66 @@ test("a job that another worker took while its handler goes on here is not start
   expect(await outcomes(id)).toEqual(["stale-recovered", "completed"]);
 });
 
+describe("the lease of a claim", () => {
+  const leaseOf = async (id: string) => {
+    const { rows } = await database.pool.query(
+      "select (extract(epoch from lease_expires_at - claimed_at) * 1000)::float8 as ms from venturi_queue where venturi_ulid(job_id) = $1",
+      [id],
+    );
+    return rows[0].ms as number;
+  };
+
+  test("is the job's own, evaluated at enqueue, before the task's and the worker's", async () => {
+    const PerJob = defineTask({ kind: "per_job", payload, lease: ({ n }) => n * 1_000 });
+    const Constant = defineTask({ kind: "constant", payload, lease: "7s" });
+    const Plain = defineTask({ kind: "plain_lease", payload });
+    const leases: number[] = [];
+    await queue.enqueueMany([
+      PerJob({ n: 3 }),
+      PerJob({ n: 5 }),
+      Constant({ n: 1 }),
+      Plain({ n: 1 }),
+    ]);
+    const note = async (_: unknown, { id }: { readonly id: string }) => {
+      leases.push(await leaseOf(id));
+    };
+    const worker = new Worker(store, { lease: "11s", concurrency: 1, priorityRatio: null })
+      .register(PerJob, note)
+      .register(Constant, note)
+      .register(Plain, note);
+    await worker.runOnce();
+    expect(leases.sort((a, b) => a - b)).toEqual([3_000, 5_000, 7_000, 11_000]);
+  });
+
+  test("is clamped to 1 s … 365 d by task and worker", async () => {
+    const Short = defineTask({ kind: "short_job", payload, lease: () => 0 });
+    const Endless = defineTask({
+      kind: "endless_job",
+      payload,
+      lease: () => Number.POSITIVE_INFINITY,
+    });
+    const Nothing = defineTask({ kind: "worker_lease", payload });
+    const leases = new Map<string, number>();
+    await queue.enqueueMany([Short({ n: 1 }), Endless({ n: 1 }), Nothing({ n: 1 })]);
+    const note = async (
+      _: unknown,
+      { id, kind }: { readonly id: string; readonly kind: string },
+    ) => {
+      leases.set(kind, await leaseOf(id));
+    };
+    const worker = new Worker(store, { lease: 0 })
+      .register(Short, note)
+      .register(Endless, note)
+      .register(Nothing, note);
+    expect(await worker.runOnce()).toMatchObject({ completed: 3 });
+    expect(Object.fromEntries(leases)).toEqual({
+      short_job: 1_000,
+      endless_job: 365 * 86_400_000,
+      worker_lease: 1_000,
+    });
+  });
+});
+
 test("a lease of a year sets off nothing", async () => {
   const Task = defineTask({ kind: "year", payload, lease: "365d" });
   await queue.enqueue(Task({ n: 1 }));

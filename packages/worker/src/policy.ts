@@ -2,15 +2,21 @@ import {
   type Backoff,
   decideSettlement,
   failureMessage,
+  isPromise,
   type Logger,
   type RunResult,
   type Settlement,
   type StaleClaim,
 } from "@venturi/core";
+import { type Clock, settledWithin } from "./clock.ts";
 import type { HandlerRegistry, RegisteredTask } from "./handler-registry.ts";
 import type { Run } from "./run.ts";
 
+/** How long a recovery waits for an asynchronous schema, in milliseconds: it may be one that never answers. */
+const mostDecodingMs = 1_000;
+
 export interface PolicyOptions {
+  readonly clock: Clock;
   readonly registry: HandlerRegistry;
   readonly backoff: Backoff;
   readonly jitterFraction: number;
@@ -61,7 +67,10 @@ export class Policy {
     const task = this.#options.registry.get(kind)?.task;
     if (task === undefined) return this.#options.backoff;
     try {
-      return this.#backoff(task, await task.decodePayload(payload));
+      const decoding = task.decodePayload(payload);
+      if (!isPromise(decoding)) return this.#backoff(task, decoding);
+      const isDecoded = await settledWithin(this.#options.clock, mostDecodingMs, decoding);
+      return isDecoded ? this.#backoff(task, await decoding) : this.#options.backoff;
     } catch {
       // It does not decode, which is for the run that meets it to say.
       return this.#options.backoff;

@@ -106,6 +106,34 @@ describe("a process that is killed", () => {
     expect(await outcomes(id)).toEqual(["stale-recovered", "completed"]);
   });
 
+  test("by its own job, again and again: the job is dead at its backstop, and not in a loop", async () => {
+    const Task = defineTask({ kind: "poison_process", payload });
+    const Other = defineTask({ kind: "poison_bystander", payload });
+    const id = await queue.enqueue(Task({ n: 1 }));
+    const options = { backstop: 3, workerTimeout: 300, pollMax: "100ms" } as const;
+    const common = { url: database.url, kind: Task.kind, handlerMs: 0, worker: options };
+    const recoverer = new Worker(store, {
+      ...observer,
+      backstop: null,
+      backoff: new Backoff({ base: 1, cap: 1 }),
+    }).register(Other, () => undefined);
+    await running(recoverer, async () => {
+      for (let death = 1; death <= 3; death += 1) {
+        const child = new WorkerProcess({ ...common, isPoison: true });
+        expect(await child.ended).toBe("SIGKILL");
+        await until(async () => (await outcomes(id)).length === death);
+      }
+      // A process that comes after that finds nothing to die of.
+      const survivor = new WorkerProcess({ ...common, isPoison: true });
+      await survivor.said("ready");
+      await wait(500);
+      expect(survivor.isAlive).toBe(true);
+      expect(await survivor.kill("SIGTERM")).toBe(0);
+    });
+    expect(await outcomes(id)).toEqual(["stale-recovered", "stale-recovered", "dead"]);
+    expect(await queue.job(id)).toMatchObject({ status: "dead", failureCount: 3, runCount: 3 });
+  });
+
   test("in the middle of much work: nothing is lost and nothing completes twice", async () => {
     const Task = defineTask({ kind: "killed_middle", payload });
     const ids = await queue.enqueueMany(Array.from({ length: 300 }, (_, n) => Task({ n })));
@@ -135,6 +163,24 @@ describe("a live worker", () => {
     const idle = new Worker(store, observer).register(Task, () => undefined);
     await running([busy, idle], () => until(async () => (await outcomes(id)).length > 0));
     expect(await outcomes(id)).toEqual(["completed"]);
+  });
+
+  test("keeps them while synchronous work blocks its event loop for less than it takes to be missed", async () => {
+    const Task = defineTask({ kind: "blocked", payload });
+    const id = await queue.enqueue(Task({ n: 1 }));
+    const child = new WorkerProcess({
+      url: database.url,
+      kind: Task.kind,
+      handlerMs: 300,
+      blockMs: 1_200,
+      worker: { workerTimeout: "2s" },
+    });
+    await child.said(`started ${id}`);
+    const idle = new Worker(store, observer).register(Task, () => undefined);
+    await running(idle, () => until(async () => (await outcomes(id)).length > 0));
+    expect(await child.kill("SIGTERM")).toBe(0);
+    expect(await outcomes(id)).toEqual(["completed"]);
+    expect(await queue.job(id)).toMatchObject({ runCount: 1 });
   });
 
   test("is judged by its own workerTimeout, not by the observer's", async () => {
@@ -181,7 +227,7 @@ describe("a recovery", () => {
       ),
     );
     expect(performance.now() - at).toBeLessThan(10_000);
-    await database.pool.query("truncate venturi_jobs, venturi_queue, venturi_journal");
+    await database.pool.query("truncate venturi_jobs, venturi_queue, venturi_journal, venturi_dead");
   });
 
   test("obeys the task's own backoff", async () => {

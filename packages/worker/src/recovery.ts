@@ -43,7 +43,10 @@ export interface RecoveryOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly jitterFraction: number;
-  /** The backoff of the claim's task where it is known and the payload decodes, else the worker's. Never throws. */
+  /**
+   * The backoff of the claim's task where it is known and the payload decodes in time, else the worker's. Never
+   * throws, and never takes long.
+   */
   readonly backoffOf: (claim: StaleClaim) => Backoff | Promise<Backoff>;
   /** Jobs are pending again. */
   readonly onRecovered: () => void;
@@ -220,11 +223,13 @@ export class RecoveryService {
   async #recover(claims: readonly StaleClaim[]): Promise<readonly boolean[]> {
     if (claims.length === 0) return [];
     const { backoffOf, jitterFraction } = this.#options;
-    const recoveries: Recovery[] = [];
-    for (const claim of claims) {
-      recoveries.push(decideRecovery(claim, await backoffOf(claim), jitterFraction));
-    }
-    return this.#apply(recoveries);
+    // Together: each may wait for a schema, which must not add up.
+    const backoffs = await Promise.all(claims.map((claim) => backoffOf(claim)));
+    return this.#apply(
+      claims.map((claim, index) =>
+        decideRecovery(claim, backoffs[index] as Backoff, jitterFraction),
+      ),
+    );
   }
 
   async #apply(recoveries: readonly Recovery[]): Promise<readonly boolean[]> {

@@ -88,7 +88,7 @@ class Session {
     const { store, clock, options, registry, slots, shutdown, registration, worker, once } = setup;
     const { logger, backoff, jitterFraction, concurrency } = options;
     const common = { store, worker, clock, logger };
-    const policy = new Policy({ registry, backoff, jitterFraction, logger });
+    const policy = new Policy({ clock, registry, backoff, jitterFraction, logger });
     this.#setup = setup;
     this.#recovery = new RecoveryService({
       ...common,

@@ -219,10 +219,10 @@ describe("claims around the abort", () => {
 
   test("whenever the abort comes, every job is pending or settled afterwards, and none claimed", async () => {
     const Task = defineTask({ kind: "whenever", payload });
-    for (let round = 0; round < 40; round += 1) {
-      const ids = await queue.enqueueMany(Array.from({ length: 10 }, (_, n) => Task({ n })));
+    for (let round = 0; round < 200; round += 1) {
+      const ids = await queue.enqueueMany(Array.from({ length: 6 }, (_, n) => Task({ n })));
       const worker = new Worker(store, { concurrency: 4 }).register(Task, () => wait(1));
-      const [report] = await running(worker, () => wait(Math.random() * 20));
+      const [report] = await running(worker, () => wait(Math.random() * 15));
       expect(report).toEqual({ unreleased: [] });
       const { jobs } = await queue.jobs({ ids, status: "claimed" });
       expect(jobs).toEqual([]);

@@ -9,6 +9,10 @@ export interface ChildOptions {
   readonly kind: string;
   /** How long a handler takes, in milliseconds. */
   readonly handlerMs: number;
+  /** How long the handler blocks the event loop before, in milliseconds. */
+  readonly blockMs?: number;
+  /** Whether the handler kills its own process. */
+  readonly isPoison?: boolean;
   readonly worker: WorkerOptions;
 }
 
@@ -48,6 +52,11 @@ export class WorkerProcess {
       what: `a worker process says ${start}: ${this.errors}`,
       withinMs: 20_000,
     });
+  }
+
+  /** Resolves when it has ended, with its exit code or the signal that ended it. */
+  get ended(): Promise<number | NodeJS.Signals | null> {
+    return this.#exit;
   }
 
   /** Ends it and returns its exit code, or the signal that ended it. */

@@ -17,6 +17,9 @@ const worker = new Worker(store, options.worker).register(
   defineTask({ kind: options.kind, payload }),
   async (_, ctx) => {
     say(`started ${ctx.id}`);
+    if (options.isPoison) process.kill(process.pid, "SIGKILL");
+    const unblockAt = performance.now() + (options.blockMs ?? 0);
+    while (performance.now() < unblockAt);
     await new Promise((resolve) => setTimeout(resolve, options.handlerMs));
   },
 );
