@@ -12,7 +12,7 @@ const vitest = spawn(
     "node_modules/vitest/vitest.mjs",
     "run",
     "--project=postgres",
-    "--disable-console-intercept",
+    "--disable-console-intercept=true",
     "packages/queue/src/merge-sum.pg.test.ts",
   ],
   { cwd: root, stdio: "inherit", env: { ...process.env, MERGE_SUM_ADDITIONS: additions } },

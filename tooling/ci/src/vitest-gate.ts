@@ -45,6 +45,7 @@ export function vitestGate(name: string, options: VitestGateOptions): Gate {
           ],
           cwd: options.root,
           env: options.env ?? {},
+          timeoutMs: 900_000,
         });
         const report = await readFile(file, "utf8").catch(() => undefined);
         return countTests(report && (JSON.parse(report) as VitestReport), ok, output);
