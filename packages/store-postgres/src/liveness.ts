@@ -79,7 +79,9 @@ export class Liveness {
         [limit - claims.length],
         "look for orphaned claims",
       );
-      claims.push(...rows.map(toStaleClaim));
+      // A holder that was named may have ended as well.
+      const known = new Set(claims.map(({ jobId }) => jobId));
+      claims.push(...rows.map(toStaleClaim).filter(({ jobId }) => !known.has(jobId)));
     }
     return claims;
   }

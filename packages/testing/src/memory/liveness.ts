@@ -100,7 +100,8 @@ export function findStale(
     const row = tables.workers.get(worker);
     return row === undefined || (row.stoppingAt !== null && deadHolder(tables, worker));
   });
-  return [...claims, ...orphaned].slice(0, limit);
+  const known = new Set(claims.map(({ jobId }) => jobId));
+  return [...claims, ...orphaned.filter(({ jobId }) => !known.has(jobId))].slice(0, limit);
 }
 
 function staleClaims(

@@ -242,6 +242,23 @@ export const leaseTopic: Topic = {
       },
     },
     {
+      name: "a claim is found once, also where its holder is named and has ended",
+      needs: ["clock"],
+      check: async (bench) => {
+        const run = await bench.running();
+        await bench.store.stopWorker({ worker: run.worker });
+        await bench.advance(60_000);
+        for (const overdueOnly of [false, true]) {
+          const holders = [{ worker: run.worker, overdueOnly }];
+          const { claims } = await bench.store.findStale({ holders, orphans: true, limit: 10 });
+          equal(
+            claims.map(({ jobId }) => jobId),
+            [run.id],
+          );
+        }
+      },
+    },
+    {
       name: "a dead worker that holds nothing any more is given up, and is back with its next beat",
       needs: ["clock"],
       check: async (bench) => {
