@@ -9,7 +9,9 @@ export interface SqlClock {
 
 /** Replaces the clock of a test's database by one that the test moves. */
 export async function stopSqlClock(pool: pg.Pool): Promise<SqlClock> {
-  await pool.query(`create table venturi_test_clock as select date_trunc('second', now()) as at`);
+  await pool.query(
+    `create table if not exists venturi_test_clock as select date_trunc('second', now()) as at`,
+  );
   await pool.query(`create or replace function venturi_clock() returns timestamptz
     language sql stable parallel safe as 'select at from public.venturi_test_clock'`);
   const advance = async (ms: number) => {

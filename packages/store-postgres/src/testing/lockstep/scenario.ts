@@ -14,15 +14,12 @@ const { claim, settle, handBack, extend, recover, startWorker, stopWorker, beat 
 const { clock, cancel, retry, cleanup, query, look } = operating;
 
 /** Those that make something happen stand there more than once. */
-const anyCommands = fc.commands(
-  [
-    ...[enqueue, enqueue, enqueue, merge, merge],
-    ...[claim, claim, claim, claim, settle, settle, settle],
-    ...[handBack, extend, recover, recover, startWorker, stopWorker, beat],
-    ...[clock, clock, clock, cancel, retry, cleanup, query, look],
-  ],
-  { maxCommands: 30, size: "max" },
-);
+const steps = [
+  ...[enqueue, enqueue, enqueue, merge, merge],
+  ...[claim, claim, claim, claim, settle, settle, settle],
+  ...[handBack, extend, recover, recover, startWorker, stopWorker, beat],
+  ...[clock, clock, clock, cancel, retry, cleanup, query, look],
+];
 
 export interface LockstepResult {
   readonly scenarios: number;
@@ -32,12 +29,18 @@ export interface LockstepResult {
 /** Runs scenarios on the PostgreSQL store and the one in memory; rejects with the smallest one that tells them apart. */
 export async function runLockstep(
   pool: pg.Pool,
-  options: { readonly scenarios: number; readonly seed?: number },
+  options: {
+    readonly scenarios: number;
+    readonly maxCommands: number;
+    readonly seed?: number | undefined;
+  },
 ): Promise<LockstepResult> {
+  const { scenarios: numRuns, maxCommands, seed } = options;
+  const anyCommands = fc.noBias(fc.commands(steps, { maxCommands, size: "max" }));
   const sqlClock = await stopSqlClock(pool);
   let scenarios = 0;
   let commands = 0;
-  const property = fc.asyncProperty(fc.noBias(anyCommands), async (steps) => {
+  const property = fc.asyncProperty(anyCommands, async (some) => {
     await emptyTables(pool);
     const model = new Model();
     const pair = new Pair(pool, sqlClock, await sqlClock.now());
@@ -52,12 +55,11 @@ export async function runLockstep(
       (store) => store.enqueue({ jobs }),
       (answer) => answer,
     );
-    await fc.asyncModelRun(() => ({ model, real: pair }), steps);
+    await fc.asyncModelRun(() => ({ model, real: pair }), some);
     await compareAll(model, pair);
     scenarios += 1;
     commands += model.commands;
   });
-  const { scenarios: numRuns, seed } = options;
   await fc.assert(property, { numRuns, ...(seed === undefined ? {} : { seed }) });
   return { scenarios, commands };
 }
