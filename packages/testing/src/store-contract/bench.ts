@@ -24,7 +24,7 @@ import {
 import type { ContractNeed, ContractSubject } from "./contract.ts";
 
 /** One statement with how it is checked. */
-export interface Check {
+interface Check {
   readonly name: string;
   readonly needs?: readonly ContractNeed[];
   readonly check: (bench: Bench) => Promise<void>;
