@@ -11,6 +11,10 @@ export interface ChildOptions {
   readonly handlerMs: number;
   /** How long the handler blocks the event loop before, in milliseconds. */
   readonly blockMs?: number;
+  /** The task's backoff, in milliseconds; absent: the worker's. */
+  readonly backoffMs?: number;
+  /** Whether the handler writes a row to `written` and completes its run in one transaction. */
+  readonly isWriting?: boolean;
   /** Whether the handler kills its own process. */
   readonly isPoison?: boolean;
   readonly worker: WorkerOptions;
@@ -47,10 +51,10 @@ export class WorkerProcess {
   }
 
   /** Resolves when it has written a line that starts like this. */
-  said(start: string): Promise<void> {
+  said(start: string, withinMs = 20_000): Promise<void> {
     return until(() => this.lines.some((line) => line.startsWith(start)), {
       what: `a worker process says ${start}: ${this.errors}`,
-      withinMs: 20_000,
+      withinMs,
     });
   }
 

@@ -18,11 +18,15 @@ export function deferred<T = void>(): Deferred<T> {
 /** Resolves when the condition holds; asks every few milliseconds, and rejects when it takes too long. */
 export async function until(
   condition: () => boolean | Promise<boolean>,
-  { withinMs = 10_000, what = condition.toString() }: { withinMs?: number; what?: string } = {},
+  {
+    withinMs = 10_000,
+    everyMs = 5,
+    what = condition.toString(),
+  }: { withinMs?: number; everyMs?: number; what?: string } = {},
 ): Promise<void> {
   const giveUpAt = performance.now() + withinMs;
   while (!(await condition())) {
     if (performance.now() > giveUpAt) throw new Error(`not within ${withinMs} ms: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
+    await new Promise((resolve) => setTimeout(resolve, everyMs));
   }
 }
