@@ -10,7 +10,7 @@ import type { Kinds } from "./kinds.ts";
 import { type Mark, Marks } from "./marks.ts";
 import type { Names } from "./names.ts";
 import { toClaimedJob } from "./row-mapping.ts";
-import { claim } from "./sql/claim.ts";
+import { claim, claimedBodies } from "./sql/claim.ts";
 import { promote } from "./sql/promote.ts";
 import type { Statement } from "./sql/statement.ts";
 
@@ -25,6 +25,7 @@ export class Claimer {
   readonly #database: Database;
   readonly #kinds: Kinds;
   readonly #claim: Statement;
+  readonly #bodies: Statement;
   readonly #promote: Statement;
   readonly #now: () => number;
   readonly #ready = new Marks();
@@ -41,6 +42,7 @@ export class Claimer {
     this.#database = database;
     this.#kinds = kinds;
     this.#claim = claim(names);
+    this.#bodies = claimedBodies(names);
     this.#promote = promote(names);
     this.#now = now;
   }
@@ -103,7 +105,20 @@ export class Claimer {
       "claim jobs",
     );
     if (!marked) this.#ready.walked(startedAt, this.#now());
-    return this.#read(rows);
+    return this.#read(await this.#withFreshBodies(rows));
+  }
+
+  /** Reads the bodies again that a merge had changed while the claim was looking. Rare. */
+  async #withFreshBodies(rows: readonly Row[]): Promise<readonly Row[]> {
+    const stale = rows.filter((row) => row["stale"] === 1).map((row) => row["job_id"]);
+    if (stale.length === 0) return rows;
+    const bodies = await this.#database.run(
+      this.#bodies,
+      [stale],
+      "read the jobs that were claimed",
+    );
+    const byId = new Map(bodies.map((body) => [body["job_id"], body]));
+    return rows.map((row) => ({ ...row, ...byId.get(row["job_id"]) }));
   }
 
   #read(rows: readonly Row[]): Answer {

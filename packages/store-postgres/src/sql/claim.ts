@@ -15,6 +15,9 @@ import { epochMs, msSince, msUntil, type Statement, statement } from "./statemen
  * Index: `queue_ready_idx (kind_id, priority, seq) where not scheduled`, in every step, entered behind the mark of
  * its kind and tier. The update touches no indexed column, so that it stays heap-only.
  *
+ * A row that a merge has changed since this statement began is claimed as the merge left it, but its body is read as
+ * it was: then its version differs, `stale` says so, and {@link claimedBodies} reads it again.
+ *
  * Claims nothing when a scheduled job of these kinds is due (`due`): it has to be promoted first, since what one
  * statement promotes it cannot also claim. `ignore_due` claims all the same. `held` says that something due could
  * not be had, though there was room for it.
@@ -98,7 +101,7 @@ export function claim(n: Names): Statement {
     u(job_id, lease_ms, backstop)
   where q.job_id = u.job_id
   returning q.job_id, q.seq, q.kind_id, q.priority, q.run_count, q.failure_count, q.carry, q.visible_at, q.lease_expires_at,
-    coalesce(q.lease_ms, u.lease_ms) as lease_ms
+    q.version, coalesce(q.lease_ms, u.lease_ms) as lease_ms
 ), held as materialized (
   select 1 from present p cross join lateral (
     select 1 from ${n.of("queue")} q where ${ready("p")} order by q.seq limit 1
@@ -111,12 +114,22 @@ export function claim(n: Names): Statement {
 )
 select info.*, c.job_id::text, c.kind_id, c.priority::int4 as priority, c.seq::float8 as seq, c.run_count, c.failure_count,
   c.carry::text as carry, c.lease_ms, ${epochMs("c.lease_expires_at")} as lease_expires_ms, ${msSince(n, "c.visible_at")} as latency_ms,
-  b.payload::text as payload, b.headers::text as headers
+  b.payload::text as payload, b.headers::text as headers, (b.version <> c.version)::int4 as stale
 from (select ${msUntil(n, `(select min(s.at) from soon s where s.at > ${n.of("clock")}())`)} as wait_ms,
   (exists (select 1 from due))::int4 as due, (exists (select 1 from held))::int4 as held,
   current_setting('transaction_isolation') as isolation) info
 left join (claimed c cross join lateral (
-  select j.payload, j.headers from ${n.of("jobs")} j where j.id = c.job_id limit 1) b) on true
+  select j.payload, j.headers, coalesce(j.version, 0) as version from ${n.of("jobs")} j where j.id = c.job_id limit 1) b) on true
 order by c.priority, c.seq`,
+  );
+}
+
+/** The bodies of claimed jobs, which nobody changes while the claim is held. Parameters: 1 job ids. */
+export function claimedBodies(n: Names): Statement {
+  return statement(
+    "claimed_bodies",
+    `select u.job_id::text as job_id, b.payload::text as payload, b.headers::text as headers
+  from unnest($1::uuid[]) u(job_id) cross join lateral (
+    select j.payload, j.headers from ${n.of("jobs")} j where j.id = u.job_id limit 1) b`,
   );
 }

@@ -1,0 +1,53 @@
+import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
+import pg from "pg";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { PostgresStore } from "../postgres-store.ts";
+import { bareEnqueue } from "../testing/bare-sql.ts";
+import { claimRequest, settlement, startWorker } from "../testing/store-fixture.ts";
+import { until } from "../testing/until.ts";
+
+const { url, pool } = await testDatabase();
+const store = new PostgresStore({ pool });
+const gate = new pg.Client({ connectionString: url });
+
+beforeAll(async () => {
+  await gate.connect();
+  // A clock that stands behind a gate: a claim reads it when its snapshot has been taken and no row locked yet.
+  await pool.query(`create or replace function venturi_clock() returns timestamptz language plpgsql volatile as $$ begin
+    perform pg_advisory_lock_shared(77), pg_advisory_unlock_shared(77); return statement_timestamp(); end $$`);
+});
+afterAll(async () => {
+  await gate.end();
+  await expectInvariants(pool);
+});
+
+it("a job that was merged into while a claim was looking runs with what the merge left", async () => {
+  const keyed = (payload: unknown, headers: object) => ({
+    kind: "k",
+    dedup_key: "1",
+    payload,
+    headers,
+  });
+  for (let round = 0; round < 2; round += 1) {
+    await bareEnqueue(pool, [keyed("old", { from: "old" }), { kind: "k", payload: "beside" }]);
+    const worker = await startWorker(store, { kinds: ["k"] });
+    // What the store asks once has been asked.
+    await store.claim(claimRequest(worker, ["absent", "k"].slice(0, 1)));
+    const merger = await pool.connect();
+    await merger.query("begin");
+    await bareEnqueue(merger, [keyed("new", { from: "new" })]);
+    await gate.query("select pg_advisory_lock(77)");
+    const claiming = store.claim(claimRequest(worker, ["k"]));
+    const waits = "select from pg_locks where locktype = 'advisory' and objid = 77 and not granted";
+    await until(async () => (await gate.query(waits)).rows.length === 1);
+    await merger.query("commit");
+    merger.release();
+    await gate.query("select pg_advisory_unlock(77)");
+    const { jobs } = await claiming;
+    expect(jobs.map(({ payload, headers }) => [payload, { ...headers }])).toEqual([
+      ['"new"', { from: "new" }],
+      ['"beside"', {}],
+    ]);
+    await store.settle({ worker, settlements: jobs.map((job) => settlement(job)) });
+  }
+});
