@@ -53,11 +53,13 @@ export interface ConnectOptions extends StoreOptions {
 export type BorrowOptions = StoreOptions &
   (
     | {
+        /** Gets one listener for its `error` events, however many stores it is lent to. */
         readonly pool: PgPoolLike;
         readonly db?: undefined;
         readonly ssl?: pg.ClientConfig["ssl"] | undefined;
       }
     | {
+        /** Listen to the `error` events of the pool behind it: an idle connection that dies ends the process otherwise. */
         readonly db: KyselyInstance;
         readonly pool?: undefined;
         readonly ssl?: pg.ClientConfig["ssl"] | undefined;
