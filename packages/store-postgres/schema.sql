@@ -451,14 +451,23 @@ $function$
 
 CREATE OR REPLACE FUNCTION public.venturi_merge_candidates_v1(keys jsonb)
  RETURNS TABLE(ord integer, candidate text)
- LANGUAGE sql
- STABLE SECURITY DEFINER
+ LANGUAGE plpgsql
+ SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
  SET enable_seqscan TO 'off'
  SET jit TO 'off'
 AS $function$
-  -- The pending jobs of each { kind, dedup_key, limit? }, smallest seq first, with all that a merge function sees: of
-  -- the journal the latest hundred entries, since a counter that everybody adds to has one for each of them.
+#variable_conflict use_column
+begin
+  -- Whoever has lost a race waits for those who hold the keys: what it would read before they commit is outdated
+  -- already. Outside of a transaction the locks end with this statement.
+  perform pg_advisory_xact_lock(pg_catalog.hashtext('venturi:public.venturi'), s.bucket) from (
+    select distinct (hashtext(k.id || ':' || u.dedup_key) & 1023)::integer as bucket
+    from jsonb_to_recordset(keys) u(kind text, dedup_key text, wait boolean) join "public"."venturi_kinds" k on k.name = u.kind
+    where u.wait order by 1) s;
+  -- The pending jobs of each { kind, dedup_key, limit?, wait? }, smallest seq first, with all that a merge function sees:
+  -- of the journal the latest hundred entries, since a counter that everybody adds to has one for each of them.
+  return query
   select u.ord::integer, jsonb_build_object(
       'id', q.job_id, 'version', q.version, 'run_count', q.run_count, 'failure_count', q.failure_count,
       'priority', q.priority, 'visible_ms', extract(epoch from q.visible_at) * 1000, 'payload', b.payload, 'carry', q.carry::text,
@@ -473,7 +482,8 @@ AS $function$
   cross join lateral (select p.* from "public"."venturi_queue" p
     where p.kind_id = k.id and p.dedup_key = u.dedup_key and p.claimed_by is null order by p.seq limit u.most) q
   join "public"."venturi_jobs" b on b.id = q.job_id
-  order by u.ord, q.seq
+  order by u.ord, q.seq;
+end
 $function$
 ;
 

@@ -7,9 +7,14 @@ import type { FindCandidatesRequest } from "./store.ts";
 type Key = FindCandidatesRequest["keys"][number];
 
 /** The JSON array that the SQL function `{prefix}_merge_candidates_v1` takes. */
-export function encodeMergeKeys(keys: readonly Key[]): string {
+export function encodeMergeKeys(keys: readonly Key[], wait = false): string {
   return JSON.stringify(
-    keys.map(({ kind, dedupKey, limit }) => ({ kind, dedup_key: dedupKey, limit })),
+    keys.map(({ kind, dedupKey, limit }) => ({
+      kind,
+      dedup_key: dedupKey,
+      limit,
+      wait: wait || undefined,
+    })),
   );
 }
 

@@ -95,6 +95,8 @@ export interface FindCandidatesRequest {
     /** How many at most; absent: all. */
     readonly limit?: number;
   }[];
+  /** After a lost race: looks once those who are merging into these keys at the moment have ended. */
+  readonly wait?: boolean;
   readonly signal?: AbortSignal | undefined;
 }
 

@@ -35,6 +35,7 @@ export interface MergingPort {
   readonly enqueue: (jobs: readonly EnqueueJob[]) => Promise<readonly EnqueuedJob[]>;
   readonly findCandidates: (
     keys: FindCandidatesRequest["keys"],
+    wait: boolean,
   ) => Promise<readonly (readonly MergeCandidate[])[]>;
   readonly logger: Logger;
 }
@@ -60,7 +61,7 @@ export async function mergeAndSend(
 ): Promise<readonly EnqueuedJob[]> {
   const keys = undecidedKeys(jobs);
   if (keys.length === 0) return port.enqueue(jobs);
-  const plans = await readAndPlan(port, keys, knownIds(previous));
+  const plans = await readAndPlan(port, keys, knownIds(previous), previous !== undefined);
   const errors = new Map<QueuedJob, unknown>();
   const decided = new Map<QueuedJob, EnqueueJob>();
   for (const [index, plan] of plans.entries()) {
@@ -136,10 +137,12 @@ async function readAndPlan(
   port: MergingPort,
   keys: readonly UndecidedKey[],
   known: ReadonlySet<JobId>,
+  wait: boolean,
 ): Promise<readonly MergePlan[]> {
   for (let limit = firstLimit; ; limit *= limitGrowth) {
     const candidates = await port.findCandidates(
       keys.map(({ kind, dedupKey }) => ({ kind, dedupKey, limit })),
+      wait,
     );
     const now = new Date();
     const plans = await Promise.all(

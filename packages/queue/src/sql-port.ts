@@ -37,8 +37,8 @@ export function sqlPort(runner: Runner, names: Names, logger: Logger): MergingPo
         throw toEnqueueError(error, { jobs, prefix });
       }
     },
-    async findCandidates(keys) {
-      const params = [encodeMergeKeys(keys)];
+    async findCandidates(keys, wait) {
+      const params = [encodeMergeKeys(keys, wait)];
       try {
         return decodeMergeCandidates(
           keys,

@@ -46,11 +46,11 @@ export function createProducer(options: ProducerOptions): ProducerStore {
         throw isVenturiError(error) ? error : toEnqueueError(error, { jobs: requested, prefix });
       }
     },
-    async findCandidates({ keys, signal }) {
+    async findCandidates({ keys, wait, signal }) {
       signal?.throwIfAborted();
       if (keys.length === 0) return { candidates: [] };
       try {
-        const rows = await connection.run(statements.findCandidates, [encodeMergeKeys(keys)]);
+        const rows = await connection.run(statements.findCandidates, [encodeMergeKeys(keys, wait)]);
         const found = rows.map((row) => ({
           ord: row["ord"] as number,
           candidate: row["candidate"] as string,

@@ -4,7 +4,8 @@ import { Queue } from "../queue.ts";
 import { Add, addWithin } from "./adding.ts";
 
 const [connectionString, producers = "1", additions = "1"] = process.argv.slice(2);
-const pool = new pg.Pool({ connectionString, max: 10 });
+// Nobody waits for a connection between reading and deciding.
+const pool = new pg.Pool({ connectionString, max: Number(producers) + 4 });
 let sum = 0;
 
 // Some share a queue and with it statements, some have a queue of their own.

@@ -25,9 +25,18 @@ import { buckets } from "./tables.ts";
 export function enqueue(n: Names): string[] {
   return [
     `create function ${n.of("merge_candidates_v1")}(keys jsonb) returns table (ord integer, candidate text)
-language sql stable security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $fn$
-  -- The pending jobs of each { kind, dedup_key, limit? }, smallest seq first, with all that a merge function sees: of
-  -- the journal the latest hundred entries, since a counter that everybody adds to has one for each of them.
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $fn$
+#variable_conflict use_column
+begin
+  -- Whoever has lost a race waits for those who hold the keys: what it would read before they commit is outdated
+  -- already. Outside of a transaction the locks end with this statement.
+  perform pg_advisory_xact_lock(${lockClass(n)}, s.bucket) from (
+    select distinct (hashtext(k.id || ':' || u.dedup_key) & ${buckets - 1})::integer as bucket
+    from jsonb_to_recordset(keys) u(kind text, dedup_key text, wait boolean) join ${n.of("kinds")} k on k.name = u.kind
+    where u.wait order by 1) s;
+  -- The pending jobs of each { kind, dedup_key, limit?, wait? }, smallest seq first, with all that a merge function sees:
+  -- of the journal the latest hundred entries, since a counter that everybody adds to has one for each of them.
+  return query
   select u.ord::integer, jsonb_build_object(
       'id', q.job_id, 'version', q.version, 'run_count', q.run_count, 'failure_count', q.failure_count,
       'priority', q.priority, 'visible_ms', extract(epoch from q.visible_at) * 1000, 'payload', b.payload, 'carry', q.carry::text,
@@ -42,7 +51,8 @@ language sql stable security definer set search_path = pg_catalog, pg_temp set e
   cross join lateral (select p.* from ${n.of("queue")} p
     where p.kind_id = k.id and p.dedup_key = u.dedup_key and p.claimed_by is null order by p.seq limit u.most) q
   join ${n.of("jobs")} b on b.id = q.job_id
-  order by u.ord, q.seq
+  order by u.ord, q.seq;
+end
 $fn$`,
 
     `create function ${n.of("enqueue_v1")}(jobs jsonb) returns table (ord integer, id text, outcome text)
