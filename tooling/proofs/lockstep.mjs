@@ -11,7 +11,8 @@ const vitest = spawn(
     "node_modules/vitest/vitest.mjs",
     "run",
     "--project=postgres",
-    "--disable-console-intercept",
+    "--disableConsoleIntercept=true",
+    "--testNamePattern=longer",
     "packages/store-postgres/src/lockstep.pg.test.ts",
   ],
   {
