@@ -16,6 +16,8 @@ create table venturi_dead (
   dedup_key text,
   carry jsonb,
   constraint venturi_dead_pkey PRIMARY KEY (job_id)
+) with (
+  vacuum_truncate=false
 );
 
 create table venturi_jobs (
@@ -30,6 +32,8 @@ create table venturi_jobs (
   group_key text,
   tags text[],
   constraint venturi_jobs_pkey PRIMARY KEY (id)
+) with (
+  vacuum_truncate=false
 );
 
 create table venturi_journal (
@@ -47,6 +51,8 @@ create table venturi_journal (
   detail jsonb,
   incoming_id uuid,
   constraint venturi_journal_pkey PRIMARY KEY (job_id, entry_no)
+) with (
+  vacuum_truncate=false
 );
 
 create table venturi_keys (

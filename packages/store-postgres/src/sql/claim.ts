@@ -1,5 +1,5 @@
 import type { Names } from "../names.ts";
-import { epochMs, msSince, msUntil, type Statement, statement } from "./statement.ts";
+import { epochMs, lookedUp, msSince, msUntil, type Statement, statement } from "./statement.ts";
 
 /**
  * Claims up to a limit of due jobs in one statement of three steps, so that several claimers at once each find work:
@@ -99,7 +99,7 @@ export function claim(n: Names): Statement {
   -- As arrays, of which the planner expects few: of a join it would expect a tenth of the backlog, and walk it all.
   from unnest(array(select t.job_id from taken t), array(select t.lease_ms from taken t), array(select t.backstop from taken t))
     u(job_id, lease_ms, backstop)
-  where q.job_id = u.job_id
+  where ${lookedUp("q.job_id", "u.job_id")}
   returning q.job_id, q.seq, q.kind_id, q.priority, q.run_count, q.failure_count, q.carry, q.visible_at, q.lease_expires_at,
     q.version, coalesce(q.lease_ms, u.lease_ms) as lease_ms
 ), held as materialized (

@@ -1,5 +1,5 @@
 import type { Names } from "../names.ts";
-import { notify, type Statement, statement } from "./statement.ts";
+import { lookedUp, notify, rows, type Statement, statement } from "./statement.ts";
 
 /**
  * Undoes claims whose handler never started, as if they had never been made: no journal entry, run count as before,
@@ -12,13 +12,13 @@ export function handBack(n: Names): Statement {
   return statement(
     "hand_back",
     `with held as materialized (
-  select u.ord, q.job_id from unnest($2::uuid[], $3::int4[]) with ordinality u(job_id, run_no, ord)
+  select u.ord, q.job_id from ${rows("$2::uuid[]", "$3::int4[]")} with ordinality u(job_id, run_no, ord)
   cross join lateral (
     select q.job_id from ${n.of("queue")} q where q.job_id = u.job_id and q.claimed_by = $1::int4 and q.run_count = u.run_no
     for update skip locked) q
 ), pended as (
   update ${n.of("queue")} q set claimed_by = null, claimed_at = null, lease_expires_at = null, backstop = null, run_count = q.run_count - 1
-  from held h where q.job_id = h.job_id
+  from held h where ${lookedUp("q.job_id", "h.job_id")}
 )
 select h.ord::int4 as ord, ${notify(n, "h.ord = (select max(ord) from held)")} as notified from held h`,
   );

@@ -1,5 +1,5 @@
 import type { Names } from "../names.ts";
-import { epochMs, type Statement, statement } from "./statement.ts";
+import { epochMs, lookedUp, type Statement, statement } from "./statement.ts";
 
 /**
  * Makes due scheduled jobs of some kinds claimable, the longest due first, as if they had arrived now. Bounded for
@@ -30,7 +30,7 @@ export function promote(n: Names): Statement {
   select p.job_id, nextval(pg_get_serial_sequence(${n.literal(n.of("queue"))}, 'seq')) as seq
   from (select x.job_id from picked x order by x.tier, x.visible_at) p
 ), promoted as (
-  update ${n.of("queue")} q set scheduled = false, seq = p.seq from placed p where q.job_id = p.job_id
+  update ${n.of("queue")} q set scheduled = false, seq = p.seq from placed p where ${lookedUp("q.job_id", "p.job_id")}
   returning q.kind_id, q.priority, q.visible_at
 )
 select p.kind_id, p.priority::int4 as priority, count(*)::int4 as n, ${epochMs("max(p.visible_at)")} as due_ms

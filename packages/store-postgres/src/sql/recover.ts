@@ -1,5 +1,5 @@
 import type { Names } from "../names.ts";
-import { after, horizon, notify, type Statement, statement } from "./statement.ts";
+import { after, horizon, lookedUp, notify, rows, type Statement, statement } from "./statement.ts";
 
 /** A worker that its own row calls dead: silent for its own timeout, or gone without a row. */
 function deadHolder(n: Names, holder: string): string {
@@ -65,14 +65,14 @@ export function recover(n: Names): Statement {
     "recover",
     `with held as materialized (
   select u.*, q.claimed_at, q.kind_id, q.failure_count + 1 as failures
-  from unnest($1::uuid[], $2::int4[], $3::int4[], $4::"char"[], $5::float8[], $6::text[])
+  from ${rows("$1::uuid[]", "$2::int4[]", "$3::int4[]", '$4::"char"[]', "$5::float8[]", "$6::text[]")}
     with ordinality u(job_id, run_no, holder, outcome, delay_ms, note, ord)
   cross join lateral (
     select q.* from ${n.of("queue")} q where q.job_id = u.job_id and q.claimed_by = u.holder and q.run_count = u.run_no
       and (q.lease_expires_at <= ${n.of("clock")}() or ${deadHolder(n, "u.holder")})
     for update skip locked) q
 ), ended as (
-  delete from ${n.of("queue")} q using held h where q.job_id = h.job_id and h.outcome = 'd' returning q.*, h.failures
+  delete from ${n.of("queue")} q using held h where ${lookedUp("q.job_id", "h.job_id")} and h.outcome = 'd' returning q.*, h.failures
 ), buried as (
   insert into ${n.of("dead")} (job_id, seq, visible_at, finished_at, lease_ms, expires_at, kind_id, run_count, failure_count, version, priority, dedup_key, carry)
   select e.job_id, e.seq, e.visible_at, ${n.of("clock")}(), e.lease_ms, e.expires_at, e.kind_id, e.run_count, e.failures, e.version, e.priority, e.dedup_key, e.carry
@@ -80,7 +80,7 @@ export function recover(n: Names): Statement {
 ), pended as (
   update ${n.of("queue")} q set claimed_by = null, claimed_at = null, lease_expires_at = null, backstop = null, failure_count = h.failures,
     visible_at = h.due, scheduled = h.due > ${n.of("clock")}()
-  from (select h.*, ${after(n, "h.delay_ms")} as due from held h where h.outcome = 's') h where q.job_id = h.job_id
+  from (select h.*, ${after(n, "h.delay_ms")} as due from held h where h.outcome = 's') h where ${lookedUp("q.job_id", "h.job_id")}
   returning q.visible_at
 ), logged as (
   insert into ${n.of("journal")} (recorded_at, started_at, job_id, kind_id, run_no, failure_count, worker_id, outcome, note)

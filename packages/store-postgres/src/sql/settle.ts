@@ -1,5 +1,14 @@
 import type { Names } from "../names.ts";
-import { after, fromEpochMs, horizon, notify, type Statement, statement } from "./statement.ts";
+import {
+  after,
+  fromEpochMs,
+  horizon,
+  lookedUp,
+  notify,
+  rows,
+  type Statement,
+  statement,
+} from "./statement.ts";
 
 /**
  * Ends many runs in one statement: finished jobs leave the queue (dead ones to the dead table), paused, retried and
@@ -19,13 +28,13 @@ export function settle(n: Names): Statement {
     "settle",
     `with held as materialized (
   select u.*, q.claimed_at, q.kind_id, q.failure_count + (u.outcome in ('r', 'd'))::int4 as failures
-  from unnest($2::uuid[], $3::int4[], $4::"char"[], $5::float8[], $6::float8[], $7::jsonb[], $8::text[], $9::jsonb[], $10::jsonb[])
+  from ${rows("$2::uuid[]", "$3::int4[]", '$4::"char"[]', "$5::float8[]", "$6::float8[]", "$7::jsonb[]", "$8::text[]", "$9::jsonb[]", "$10::jsonb[]")}
     with ordinality u(job_id, run_no, outcome, delay_ms, run_at, carry, note, attachment, detail, ord)
   cross join lateral (
     select q.* from ${n.of("queue")} q where q.job_id = u.job_id and q.claimed_by = $1::int4 and q.run_count = u.run_no
     for update skip locked) q
 ), ended as (
-  delete from ${n.of("queue")} q using held h where q.job_id = h.job_id and h.outcome in ('c', 'd')
+  delete from ${n.of("queue")} q using held h where ${lookedUp("q.job_id", "h.job_id")} and h.outcome in ('c', 'd')
   returning q.*, h.outcome, h.failures
 ), buried as (
   insert into ${n.of("dead")} (job_id, seq, visible_at, finished_at, lease_ms, expires_at, kind_id, run_count, failure_count, version, priority, dedup_key, carry)
@@ -36,7 +45,7 @@ export function settle(n: Names): Statement {
     failure_count = h.failures, carry = coalesce(h.carry, q.carry),
     -- Due at once it keeps its place, otherwise it waits among the scheduled.
     visible_at = h.due, scheduled = h.due > ${n.of("clock")}()
-  from (select h.*, ${due} as due from held h where h.outcome in ('p', 'r', 'l')) h where q.job_id = h.job_id
+  from (select h.*, ${due} as due from held h where h.outcome in ('p', 'r', 'l')) h where ${lookedUp("q.job_id", "h.job_id")}
   returning q.visible_at
 ), logged as (
   insert into ${n.of("journal")} (recorded_at, started_at, job_id, kind_id, run_no, failure_count, worker_id, outcome, note, attachment, detail)
@@ -63,8 +72,8 @@ export function settleCompleted(n: Names): Statement {
   return statement(
     "settle_completed",
     `with ended as (
-  delete from ${n.of("queue")} q using unnest($2::uuid[], $3::int4[]) with ordinality u(job_id, run_no, ord)
-  where q.job_id = u.job_id and q.claimed_by = $1::int4 and q.run_count = u.run_no and (q.xmax = q.xmin or q.xmax = 0)
+  delete from ${n.of("queue")} q using ${rows("$2::uuid[]", "$3::int4[]")} with ordinality u(job_id, run_no, ord)
+  where ${lookedUp("q.job_id", "u.job_id")} and q.claimed_by = $1::int4 and q.run_count = u.run_no and (q.xmax = q.xmin or q.xmax = 0)
   returning u.ord, q.job_id, q.run_count, q.claimed_at, q.kind_id, q.failure_count
 ), logged as (
   insert into ${n.of("journal")} (recorded_at, started_at, job_id, kind_id, run_no, failure_count, worker_id, outcome)
@@ -88,7 +97,7 @@ export function verdicts(n: Names): Statement {
     "verdicts",
     `select case
     when e.found is not null then 'done' when q.found is not null then 'busy' else 'lost' end as verdict
-  from unnest($2::uuid[], $3::int4[], $4::"char"[]) with ordinality u(job_id, run_no, outcome, ord)
+  from ${rows("$2::uuid[]", "$3::int4[]", '$4::"char"[]')} with ordinality u(job_id, run_no, outcome, ord)
   left join lateral (select 1 as found from ${n.of("journal")} e where e.job_id = u.job_id and e.run_no = u.run_no
     and e.worker_id = $1::int4 and (e.outcome = u.outcome or (e.outcome = 'c' and u.outcome is not null)) order by e.entry_no desc limit 1) e on true
   left join lateral (select 1 as found from ${n.of("queue")} q where q.job_id = u.job_id and q.claimed_by = $1::int4

@@ -48,6 +48,22 @@ export function fromEpochMs(ms: string): string {
   return `to_timestamp(${ms} / 1000)`;
 }
 
+/**
+ * Joins a row to a job's id so that it can only be looked up by it. With `=` the planner would weigh reading the whole
+ * table for a hash or merge join, which seems cheap for as long as the last vacuum has found the table empty.
+ */
+export function lookedUp(column: string, id: string): string {
+  return `${column} = any (array[${id}])`;
+}
+
+/**
+ * Arrays of parameters, side by side as rows. Wrapped, so that the planner never counts on their length: a lookup for
+ * each of a thousand seems dear beside a walk over a table that was empty when it was last vacuumed.
+ */
+export function rows(...parameters: readonly string[]): string {
+  return `unnest(${parameters.map((parameter) => `(select ${parameter})`).join(", ")})`;
+}
+
 /** `select pg_notify(…)`, sent when `condition` holds and notifications are on; an expression that yields a row or none. */
 export function notify(n: Names, condition: string): string {
   return `(select pg_notify(${n.literal(n.prefix)}, '') from ${n.of("meta")} m where m.notify and ${condition})`;

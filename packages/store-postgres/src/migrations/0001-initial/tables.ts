@@ -41,6 +41,13 @@ export function tables(n: Names): string[] {
       tags text[]
     )`,
 
+    ...ballast(
+      n,
+      "jobs",
+      `(id, created_at, kind_id, priority, payload) select gen_random_uuid(), 'epoch', 0, 0, filler`,
+      ["id"],
+    ),
+
     // What a claim sets comes first and makes a whole number of words, so that the claim's WAL record holds little
     // more than these columns: what follows them is the same before and after.
     `create table ${n.of("queue")} (
@@ -69,13 +76,23 @@ export function tables(n: Names): string[] {
       fillfactor = 40,
       autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
       autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 5000,
-      autovacuum_vacuum_cost_delay = 0, vacuum_truncate = false
+      autovacuum_vacuum_cost_delay = 0
     )`,
-    // Plans are kept with their statements, and one made for an empty table would walk all of it long after it has
-    // filled. With these pages, never given back, walking it never looks cheaper than its indexes.
-    `insert into ${n.of("queue")} (job_id, visible_at, kind_id, priority, scheduled)
-      select gen_random_uuid(), 'epoch', 0, 0, false from generate_series(1, 5000)`,
-    `delete from ${n.of("queue")}`,
+    ...ballast(
+      n,
+      "queue",
+      `(job_id, visible_at, kind_id, priority, carry) select gen_random_uuid(), 'epoch', 0, 0, filler`,
+      [
+        "job_id",
+        "kind_id",
+        "priority",
+        "seq",
+        "visible_at",
+        "scheduled",
+        "dedup_key",
+        "claimed_by",
+      ],
+    ),
     `alter sequence ${n.of("queue_seq_seq")} restart`,
     `create index ${n.local("queue_ready_idx")} on ${n.of("queue")} (kind_id, priority, seq) where not scheduled`,
     `create index ${n.local("queue_scheduled_idx")} on ${n.of("queue")} (kind_id, priority, visible_at) where scheduled`,
@@ -97,6 +114,14 @@ export function tables(n: Names): string[] {
       carry jsonb
     )`,
 
+    ...ballast(
+      n,
+      "dead",
+      `(job_id, seq, visible_at, finished_at, kind_id, run_count, failure_count, version, priority, carry)
+      select gen_random_uuid(), 0, 'epoch', 'epoch', 0, 0, 0, 0, 0, filler`,
+      ["job_id"],
+    ),
+
     // entry_no orders it: recorded_at ties, and lies inside long transactions.
     `create table ${n.of("journal")} (
       entry_no bigint generated always as identity,
@@ -114,6 +139,14 @@ export function tables(n: Names): string[] {
       incoming_id uuid,
       constraint ${n.local("journal_pkey")} primary key (job_id, entry_no)
     )`,
+    ...ballast(
+      n,
+      "journal",
+      `(recorded_at, job_id, kind_id, run_no, failure_count, outcome, attachment)
+      select 'epoch', gen_random_uuid(), 0, 0, 0, 'm', filler`,
+      ["job_id"],
+    ),
+    `alter sequence ${n.of("journal_entry_no_seq")} restart`,
     `create unique index ${n.local("journal_incoming_idx")} on ${n.of("journal")} (incoming_id) where incoming_id is not null`,
     `create index ${n.local("journal_time_idx")} on ${n.of("journal")} using brin (recorded_at) with (autosummarize = on)`,
 
@@ -138,6 +171,23 @@ export function tables(n: Names): string[] {
       n bigint not null default 0
     ) with (fillfactor = 10)`,
     `insert into ${n.of("keys")} (bucket) select generate_series(0, ${buckets - 1})`,
+  ];
+}
+
+/**
+ * Pages that a table never gives back, and columns without statistics.
+ *
+ * Plans are kept with their statements, and for a plan a table is what the last vacuum found: mostly it was empty, and
+ * then looking up one row and reading all of them seem the same. With these pages, reading all of them never does.
+ * Statistics would undo that: of a column in order an index scan seems to read as many pages.
+ */
+function ballast(n: Names, table: string, rows: string, columns: readonly string[]): string[] {
+  return [
+    `insert into ${n.of(table)} ${rows} from (select to_jsonb(repeat('-', 400)) as filler from generate_series(1, 2500)) f`,
+    `delete from ${n.of(table)}`,
+    `alter table ${n.of(table)} set (vacuum_truncate = false), ${columns
+      .map((column) => `alter column ${column} set statistics 0`)
+      .join(", ")}`,
   ];
 }
 
