@@ -36,6 +36,7 @@ export interface StoreOptions extends NameOptions {
 
 /** A store with a pool of its own, see `PostgresStore.connect`. */
 export interface ConnectOptions extends StoreOptions {
+  /** Where the database is, as in `postgres://user:password@host:5432/database`. */
   readonly connectionString: string;
   /**
    * TLS, exactly as `pg` takes it, for the pool and the LISTEN connection alike.

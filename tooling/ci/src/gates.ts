@@ -10,6 +10,7 @@ import {
   buildGate,
   knipGate,
   lintGate,
+  referenceGate,
   schemaGate,
   sizeGate,
   typeCheckGates,
@@ -42,6 +43,7 @@ export function allStages({ serverUrl, oldServerUrl, workFolder }: GateContext):
       lanes: 2,
       gates: [
         knipGate,
+        referenceGate,
         ...(checkBlocks ? [checkBlocks] : []),
         sizeGate,
         schemaGate("schema.sql", serverUrl),

@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { referenceProblems } from "./configuration-reference.ts";
 import { checkGate, commandGate, type Gate } from "./gate.ts";
 import { arrowViolations, type Manifest } from "./import-arrows.ts";
 import { filesUnder, packageFolders, root } from "./paths.ts";
@@ -31,6 +32,9 @@ export const arrowsGate: Gate = checkGate("import arrows", async () => {
   });
   return (await Promise.all(problems)).flat();
 });
+
+/** Whether the reference of options is what their docstrings say. */
+export const referenceGate: Gate = checkGate("configuration reference", referenceProblems);
 
 /** The compiler over every project: what is shipped, tests, examples, benchmarks, tooling. */
 export const typeCheckGates: readonly Gate[] = filesUnder(

@@ -1,0 +1,3 @@
+import { writeReference } from "./configuration-reference.ts";
+
+await writeReference();
