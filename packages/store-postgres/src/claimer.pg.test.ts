@@ -1,7 +1,7 @@
 import { encodeEnqueue, type JobId, type Settlement, silentLogger } from "@venturi/core";
-import { testDatabase } from "@venturi-tooling/testing";
+import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
 import type pg from "pg";
-import { beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Claimer } from "./claimer.ts";
 import { Database } from "./database.ts";
 import { Kinds } from "./kinds.ts";
@@ -23,11 +23,14 @@ let claimer: Claimer;
 
 beforeEach(async () => {
   await removeJobs(pool);
+  await pool.query("vacuum venturi_queue");
   now = 0;
   const options = { preparedStatements: true, owned: false, logger: silentLogger };
   const database = new Database(pgSource(recorder, options), names.prefix, silentLogger);
   claimer = new Claimer(database, new Kinds(database, names), names, () => now);
 });
+
+afterEach(() => expectInvariants(pool));
 
 const claim = (limit: number) => claimer.claim(claimRequest(worker, ["a"], { limit }));
 

@@ -1,7 +1,7 @@
 import type { ClaimResult, JobId, Priority, WorkerId } from "@venturi/core";
 import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
 import fc from "fast-check";
-import { beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { PostgresStore } from "../postgres-store.ts";
 import { addBacklog, removeJobs } from "../testing/backlog.ts";
 import { recordingPool } from "../testing/recording-pool.ts";
@@ -25,6 +25,8 @@ beforeEach(async () => {
   await removeJobs(pool);
   worker = await startWorker(store);
 });
+
+afterEach(() => expectInvariants(pool));
 
 const claim = (kinds: readonly string[], limit = 10): Promise<ClaimResult> =>
   store.claim(claimRequest(worker, kinds, { limit }));
@@ -170,7 +172,6 @@ describe("jobs that have become due", () => {
     );
     expect(new Set(claimed.flat()).size).toBe(500);
     expect(claimed.flat()).toHaveLength(500);
-    await expectInvariants(pool);
   });
 });
 

@@ -27,6 +27,7 @@ export const bounds = {
   "claim that finds nothing": 60,
   promotion: 3_000,
   "hand back": 1_700,
+  "extension of leases": 1_700,
   "settle as completed": 2_000,
   "settle with every outcome": 2_400,
   verdicts: 1_500,
@@ -126,6 +127,12 @@ export async function hotStatements(pool: pg.Pool): Promise<Queries> {
       store.handBack({
         worker,
         claims: held.map(({ id, runCount }) => ({ jobId: id, runCount })),
+      }),
+    ),
+    "extension of leases": await withheld(() =>
+      store.extendLease({
+        worker,
+        extensions: held.map(({ id, runCount }) => ({ jobId: id, runCount, leaseMs: 60_000 })),
       }),
     ),
     "settle as completed": await withheld(() =>
