@@ -1,6 +1,7 @@
 import {
   type EnqueuedJob,
   type EnqueueJob,
+  FAR_FUTURE_MS,
   type FindCandidatesRequest,
   type JobId,
   type MergeCandidate,
@@ -146,9 +147,7 @@ function rewrite(database: Database, job: EnqueueJob, change: Change, candidate:
           visibleAt:
             change.visibleAt === undefined
               ? before
-              : before <= now
-                ? Math.max(before, Math.min(change.visibleAt, database.at(change.visibleAt)))
-                : database.at(change.visibleAt),
+              : Math.min(Math.max(change.visibleAt, Math.min(before, now)), FAR_FUTURE_MS),
           tier: change.priority === undefined ? candidate.tier : priorityTier(change.priority),
         }
       : {
