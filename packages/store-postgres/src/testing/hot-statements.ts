@@ -21,7 +21,7 @@ import {
 export const twelve = Array.from({ length: 12 }, (_, index) => `k${index}`);
 
 /** The statements that jobs pass through, with the pages that each may touch for a hundred of them: half as many again as it did. */
-export const bounds = {
+const bounds = {
   "claim of one kind": 2_000,
   "claim of twelve kinds": 2_200,
   "claim that finds nothing": 60,
