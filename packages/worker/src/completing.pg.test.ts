@@ -191,6 +191,68 @@ describe("the claim still held and the handler returned", () => {
   });
 });
 
+describe("while the transaction is open", () => {
+  test("every other verb passes over the job, and waits for nothing", async () => {
+    const Task = defineTask({ kind: "passed_over", payload });
+    const id = await queue.enqueue(Task({ n: 1 }));
+    const other = new Worker(store).register(Task, () => undefined);
+    const seen: unknown[] = [];
+    const worker = new Worker(store).register(Task, (_, ctx) =>
+      inTransaction(async (client) => {
+        await ctx.complete(client);
+        const from = performance.now();
+        seen.push(await queue.cancel(id), await queue.retry(id), await other.runOnce());
+        expect(performance.now() - from).toBeLessThan(2_000);
+        expect(await queue.job(id)).toMatchObject({ status: "claimed" });
+      }),
+    );
+    expect(await worker.runOnce()).toMatchObject({ completed: 1 });
+    expect(seen).toEqual([false, false, { completed: 0, paused: 0, retried: 0, dead: 0 }]);
+    expect(await entries(id)).toEqual([["completed", null]]);
+  });
+
+  test("recovery leaves the run alone, although its lease has ended", async () => {
+    const Task = defineTask({ kind: "slow_commit", payload, lease: "1s" });
+    const id = await queue.enqueue(Task({ n: 1 }));
+    const worker = () =>
+      new Worker(store, { workerTimeout: 600 }).register(Task, (_, ctx) =>
+        inTransaction(async (client) => {
+          await write(client, ctx);
+          await ctx.complete(client);
+          await wait(2_000);
+        }),
+      );
+    await running([worker(), worker()], () => until(async () => (await rowsOf(id)) === 1));
+    expect(await entries(id)).toEqual([["completed", null]]);
+  });
+
+  test("a stop does not wait for it longer than for any handler, and the commit counts all the same", async () => {
+    const Task = defineTask({ kind: "stopped_open", payload });
+    const id = await queue.enqueue(Task({ n: 1 }));
+    const [opened, go, ended] = [deferred(), deferred(), deferred()];
+    const worker = new Worker(store, { shutdownTimeout: 100 }).register(Task, async (_, ctx) => {
+      await inTransaction(async (client) => {
+        await write(client, ctx);
+        await ctx.complete(client);
+        opened.resolve();
+        await go.promise;
+      });
+      ended.resolve();
+    });
+    let at = 0;
+    const [report] = await running(worker, async () => {
+      await opened.promise;
+      at = performance.now();
+    });
+    expect(performance.now() - at).toBeLessThan(5_100);
+    expect(report).toEqual({ unreleased: [id] });
+    go.resolve();
+    await ended.promise;
+    expect(await rowsOf(id)).toBe(1);
+    expect(await entries(id)).toEqual([["completed", null]]);
+  });
+});
+
 describe("after the commit", () => {
   test("a handler that throws has completed all the same, with a warning", async () => {
     const { logger, records } = recordingLogger();

@@ -168,6 +168,17 @@ describe("carry", () => {
     expect(await queue.job(id)).toMatchObject({ carry: { page: 1 } });
   });
 
+  test("of a job that died is as it was before its last run", async () => {
+    const id = await queue.enqueue(Task({ n: 1 }));
+    const worker = new Worker(store, { backstop: 1 }).register(Task, (_, ctx) => {
+      ctx.carry = { page: ctx.carry.page + 1 };
+      if (ctx.runCount === 1) return Outcome.pauseFor(0);
+      throw new Error("no");
+    });
+    for (let run = 0; run < 2; run += 1) await worker.runOnce();
+    expect(await queue.job(id)).toMatchObject({ status: "dead", carry: { page: 1 } });
+  });
+
   test("that JSON cannot hold makes a pause or retry dead, and does not matter on completion", async () => {
     const ids = await queue.enqueueMany([Task({ n: 1 }), Task({ n: 2 }), Task({ n: 3 })]);
     const worker = new Worker(store).register(Task, ({ n }, ctx) => {
