@@ -21,7 +21,7 @@ function hash(text: string): string {
 }
 
 /** The furthest date that is stored: it round-trips through JavaScript and PostgreSQL. */
-export const farDate = "'9999-01-01T00:00:00Z'::timestamptz";
+const farDate = "'9999-01-01T00:00:00Z'::timestamptz";
 
 /** `clock + ms`, cut to the far date; `ms` is an SQL expression in milliseconds. */
 export function after(n: Names, ms: string): string {
