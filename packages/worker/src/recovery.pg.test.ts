@@ -227,7 +227,9 @@ describe("a recovery", () => {
       ),
     );
     expect(performance.now() - at).toBeLessThan(10_000);
-    await database.pool.query("truncate venturi_jobs, venturi_queue, venturi_journal, venturi_dead");
+    await database.pool.query(
+      "truncate venturi_jobs, venturi_queue, venturi_journal, venturi_dead",
+    );
   });
 
   test("obeys the task's own backoff", async () => {
