@@ -10,10 +10,22 @@ export function findBinaries(version: number, user: ServerUser, workFolder: stri
   // The server's user cannot enter the installed folder (a private home, a 0700 checkout), or the
   // package's install script did not run: work on a copy.
   const copy = join(workFolder, "native");
-  cpSync(installed, copy, { recursive: true, filter: (from) => !from.endsWith(".a") });
+  copyTree(installed, copy);
   for (const program of ["initdb", "postgres"]) chmodSync(join(copy, "bin", program), 0o755);
   linkLibraries(copy);
   return copy;
+}
+
+/**
+ * Copies the programs and their libraries. Links stay as they are: made absolute, as is the default, they would lead
+ * back into the folder that the server's user cannot enter.
+ */
+export function copyTree(from: string, to: string): void {
+  cpSync(from, to, {
+    recursive: true,
+    verbatimSymlinks: true,
+    filter: (file) => !file.endsWith(".a"),
+  });
 }
 
 function packageFolder(version: number): string {
