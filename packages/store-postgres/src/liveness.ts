@@ -2,12 +2,14 @@ import {
   type BeatResult,
   type FindStaleRequest,
   type RecoverRequest,
+  type Recovery,
   type StaleClaim,
   toUuid,
   type WorkerId,
   type WorkerRegistration,
 } from "@venturi/core";
 import type { Database } from "./database.ts";
+import { inRounds } from "./rounds.ts";
 import { toStaleClaim } from "./row-mapping.ts";
 import type { Statements } from "./statements.ts";
 
@@ -86,7 +88,11 @@ export class Liveness {
     return claims;
   }
 
-  async recover({ recoveries }: RecoverRequest): Promise<readonly boolean[]> {
+  recover({ recoveries }: RecoverRequest): Promise<readonly boolean[]> {
+    return inRounds(recoveries, (round) => this.#recoverRound(round));
+  }
+
+  async #recoverRound(recoveries: readonly Recovery[]): Promise<readonly boolean[]> {
     if (recoveries.length === 0) return [];
     const rows = await this.#database.run(
       this.#statements.recover,

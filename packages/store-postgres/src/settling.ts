@@ -1,4 +1,5 @@
 import {
+  type ClaimRef,
   type CompleteRequest,
   type ExtendLeaseRequest,
   type ExtendLeaseResult,
@@ -12,6 +13,7 @@ import {
   type WorkerId,
 } from "@venturi/core";
 import type { Database, Row, SqlConnection } from "./database.ts";
+import { inRounds } from "./rounds.ts";
 import type { Statements } from "./statements.ts";
 
 const outcomeCodes = {
@@ -26,8 +28,8 @@ const outcomeCodes = {
 const claimLostState = "VT004";
 
 /**
- * Settles runs, extends their leases and hands claims back, in statements over arrays. What a statement did not apply to is looked at
- * again: first without the short cut of the lean statement, then without a lock, for a verdict.
+ * Settles runs, extends their leases and hands claims back, in statements over arrays. What a statement did not apply
+ * to is looked at again: first without the short cut of the lean statement, then without a lock, for a verdict.
  */
 export class Settling {
   readonly #database: Database;
@@ -38,7 +40,14 @@ export class Settling {
     this.#statements = statements;
   }
 
-  async settle({ worker, settlements }: SettleRequest): Promise<readonly SettleVerdict[]> {
+  settle({ worker, settlements }: SettleRequest): Promise<readonly SettleVerdict[]> {
+    return inRounds(settlements, (round) => this.#settleRound(worker, round));
+  }
+
+  async #settleRound(
+    worker: WorkerId,
+    settlements: readonly Settlement[],
+  ): Promise<readonly SettleVerdict[]> {
     const verdicts = new Verdicts(settlements.length);
     if (settlements.length > 0 && settlements.every(isPlainCompletion)) {
       const values = [
@@ -64,7 +73,14 @@ export class Settling {
     return verdicts.all;
   }
 
-  async handBack({ worker, claims }: HandBackRequest): Promise<readonly SettleVerdict[]> {
+  handBack({ worker, claims }: HandBackRequest): Promise<readonly SettleVerdict[]> {
+    return inRounds(claims, (round) => this.#handBackRound(worker, round));
+  }
+
+  async #handBackRound(
+    worker: WorkerId,
+    claims: readonly ClaimRef[],
+  ): Promise<readonly SettleVerdict[]> {
     if (claims.length === 0) return [];
     const verdicts = new Verdicts(claims.length);
     const values = [
@@ -78,10 +94,14 @@ export class Settling {
     return verdicts.all;
   }
 
-  async extendLease({
-    worker,
-    extensions,
-  }: ExtendLeaseRequest): Promise<readonly ExtendLeaseResult[]> {
+  extendLease({ worker, extensions }: ExtendLeaseRequest): Promise<readonly ExtendLeaseResult[]> {
+    return inRounds(extensions, (round) => this.#extendRound(worker, round));
+  }
+
+  async #extendRound(
+    worker: WorkerId,
+    extensions: ExtendLeaseRequest["extensions"],
+  ): Promise<readonly ExtendLeaseResult[]> {
     if (extensions.length === 0) return [];
     const verdicts = new Verdicts(extensions.length);
     const values = [

@@ -34,6 +34,15 @@ const settle = async (...settlements: readonly Settlement[]) =>
 const jobOf = async (id: JobId) => (await store.findJob({ id })).job;
 
 describe("a batch", () => {
+  it("that holds a run twice settles it once", async () => {
+    const [job] = await claimed(1);
+    if (!job) throw new Error("nothing was claimed");
+    const noted = settlement(job, "dead", { note: "broken" });
+    expect(await settle(noted, noted)).toEqual(["applied", "done"]);
+    const { entries } = await store.readJournal({ jobId: job.id });
+    expect(entries.map(({ outcome }) => outcome)).toEqual(["dead"]);
+  });
+
   it("may hold every outcome, and every verdict", async () => {
     const jobs = await claimed(8);
     const [completed, paused, retried, dead, released, locked, done] = jobs;
