@@ -129,6 +129,58 @@ describe("while all slots are busy", () => {
   });
 });
 
+test("while all slots are busy nothing is sent but heartbeats and at most one stale scan a second", async () => {
+  const Task = defineTask({ kind: "busy_quiet", payload });
+  await queue.enqueueMany(Array.from({ length: 3 }, (_, n) => Task({ n })));
+  const asked: string[] = [];
+  const asking =
+    <Request, Result>(verb: string, call: (request: Request) => Promise<Result>) =>
+    (request: Request) => {
+      asked.push(verb);
+      return call(request);
+    };
+  const watched = wrapStore(store, (plain) => ({
+    startWorker: asking("startWorker", plain.startWorker),
+    stopWorker: asking("stopWorker", plain.stopWorker),
+    claim: asking("claim", plain.claim),
+    settle: asking("settle", plain.settle),
+    handBack: asking("handBack", plain.handBack),
+    extendLease: asking("extendLease", plain.extendLease),
+    beat: asking("beat", plain.beat),
+    findStale: asking("findStale", plain.findStale),
+    recover: asking("recover", plain.recover),
+    readJournal: asking("readJournal", plain.readJournal),
+  }));
+  // Someone has died, so that there is something to scan for all the time.
+  await store.startWorker({
+    name: "dead",
+    kinds: [],
+    pollMaxMs: 1_000,
+    workerTimeoutMs: 1,
+    shortestLeaseMs: 1,
+  });
+  const finish = deferred();
+  let started = 0;
+  const worker = new Worker(watched, {
+    concurrency: 2,
+    pollMax: 20,
+    workerTimeout: 300,
+  }).register(Task, async () => {
+    started += 1;
+    await finish.promise;
+  });
+  await running(worker, async () => {
+    await until(() => started === 2);
+    asked.length = 0;
+    await wait(1_500);
+    expect(new Set(asked).has("beat")).toBe(true);
+    expect(asked.filter((verb) => verb !== "beat" && verb !== "findStale")).toEqual([]);
+    expect(asked.filter((verb) => verb === "findStale").length).toBeLessThanOrEqual(2);
+    finish.resolve();
+    await until(() => started === 3);
+  });
+});
+
 describe("order", () => {
   test("within a priority is that of arrival", async () => {
     const Task = defineTask({ kind: "arrival", payload });

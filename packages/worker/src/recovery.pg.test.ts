@@ -282,6 +282,46 @@ describe("a recovery", () => {
     expect(await outcomes(poison as string)).toEqual(["stale-recovered", "dead"]);
   });
 
+  test.each([
+    ["a backoff that throws", "recoverer_throws"],
+    ["a payload that does not decode", "recoverer_undecodable"],
+    ["a kind that the recoverer does not know", "recoverer_unknown"],
+  ])("waits as the recoverer's backoff says for %s", async (_, kind) => {
+    const Task = defineTask({
+      kind,
+      payload,
+      backoff:
+        kind === "recoverer_throws"
+          ? () => {
+              throw new Error("no backoff today");
+            }
+          : new Backoff({ base: "100s", cap: "300s" }),
+    });
+    const id = await queue.enqueue(Task({ n: 1 }));
+    const atOnce = new Backoff({ base: 1, cap: 1 });
+    const failing = new Worker(store, { backoff: atOnce }).register(Task, () => {
+      throw new Error("no");
+    });
+    for (let run = 0; run < 2; run += 1) await failing.runOnce();
+    await claimAndDie({ kind });
+    if (kind === "recoverer_undecodable")
+      await database.pool.query(
+        `update venturi_jobs set payload = '{"n": "x"}' where venturi_ulid(id) = $1`,
+        [id],
+      );
+    const Bystander = defineTask({ kind: `${kind}_bystander`, payload });
+    const worker = new Worker(store, {
+      ...observer,
+      backoff: new Backoff({ base: "50s", cap: "300s" }),
+    }).register(Bystander, () => undefined);
+    if (kind !== "recoverer_unknown") worker.register(Task, () => undefined);
+    await running(worker, () => until(async () => (await outcomes(id)).length === 3));
+    const entry = (await queue.journal(id)).at(-1);
+    expect(entry?.outcome).toBe("stale-recovered");
+    const visibleAt = (await queue.job(id))?.visibleAt?.getTime() ?? 0;
+    expect(visibleAt - (entry?.recordedAt.getTime() ?? 0)).toBe(50_000);
+  });
+
   test("of a kind that the recoverer does not know makes it pending again, and no more", async () => {
     const Unknown = defineTask({ kind: "unknown", payload });
     const Known = defineTask({ kind: "known", payload });

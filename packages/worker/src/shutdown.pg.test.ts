@@ -106,10 +106,27 @@ describe("handlers that end within the shutdown timeout", () => {
   });
 });
 
+test("an AbortError before the worker has been told to stop is a failure like any other", async () => {
+  const Task = defineTask({ kind: "own_abort", payload });
+  const id = await queue.enqueue(Task({ n: 0 }));
+  const worker = new Worker(store).register(Task, () => {
+    throw new DOMException("the request was cut off", "AbortError");
+  });
+  await worker.runOnce();
+  expect(await outcomes(id)).toEqual(["retried"]);
+  expect(await queue.job(id)).toMatchObject({ status: "pending", failureCount: 1 });
+});
+
 describe("handlers that do not end in time", () => {
   test("are released: due now, the carry as before, no failure; what they come to later is dropped", async () => {
     const Task = defineTask({ kind: "straggler", payload, carry });
     const id = await queue.enqueue(Task({ n: 0 }));
+    await new Worker(store)
+      .register(Task, (_, ctx) => {
+        ctx.carry.page = 3;
+        return Outcome.pauseFor(0);
+      })
+      .runOnce();
     const [started, finish, ended] = [deferred(), deferred(), deferred()];
     let settles = 0;
     const counting = wrapStore(store, (plain) => ({
@@ -119,6 +136,7 @@ describe("handlers that do not end in time", () => {
       },
     }));
     const worker = new Worker(counting, { shutdownTimeout: 100 }).register(Task, async (_, ctx) => {
+      expect(ctx.carry).toEqual({ page: 3 });
       ctx.carry.page = 5;
       ctx.attach("so far");
       started.resolve();
@@ -132,16 +150,21 @@ describe("handlers that do not end in time", () => {
     expect(await queue.job(id)).toMatchObject({
       status: "pending",
       failureCount: 0,
-      runCount: 1,
-      carry: null,
+      runCount: 2,
+      carry: { page: 3 },
     });
-    const [entry] = await queue.journal(id);
+    const { rows } = await database.pool.query(
+      "select visible_at <= clock_timestamp() as due from venturi_queue where venturi_ulid(job_id) = $1",
+      [id],
+    );
+    expect(rows).toEqual([{ due: true }]);
+    const entry = (await queue.journal(id)).at(-1);
     expect(entry).toMatchObject({ outcome: "released", attachment: "so far" });
     finish.resolve();
     await ended.promise;
     await wait(50);
     expect(settles).toBe(1);
-    expect(await outcomes(id)).toEqual(["released"]);
+    expect(await outcomes(id)).toEqual(["paused", "released"]);
   });
 
   test("a release that fails at first is tried again", async () => {

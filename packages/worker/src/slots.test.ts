@@ -134,15 +134,21 @@ test("whatever starts and ends, neither concurrency nor a cap is ever exceeded",
       fc.integer({ min: 1, max: 10 }),
       fc.array(fc.option(fc.integer({ min: 1, max: 4 })), { minLength: 3, maxLength: 3 }),
       fc.array(
-        fc.record({ ends: fc.nat(9), waiting: fc.tuple(fc.nat(12), fc.nat(12), fc.nat(12)) }),
+        fc.record({
+          ends: fc.nat(9),
+          losses: fc.nat(3),
+          waiting: fc.tuple(fc.nat(12), fc.nat(12), fc.nat(12)),
+        }),
       ),
       (concurrency, caps, steps) => {
         const slots = new Slots(concurrency);
         const kinds = kindNames.map((name, index) => slots.addKind(name, caps[index] ?? null));
         const running: { kind: (typeof kinds)[number]; id: string }[] = [];
         let next = 0;
-        for (const { ends, waiting } of steps) {
+        for (const { ends, losses, waiting } of steps) {
           for (const { kind, id } of running.splice(0, ends)) slots.free(kind, id);
+          // A handler whose lease was lost still runs, and still counts.
+          for (const { id } of running.slice(0, losses)) slots.lose(id);
           slots.expectAll();
           const plan = slots.plan(turn);
           if (plan === null) continue;
@@ -157,6 +163,7 @@ test("whatever starts and ends, neither concurrency nor a cap is ever exceeded",
               running.push({ kind: of, id });
             }
           }
+          expect(slots.running).toBe(running.length);
           expect(slots.running).toBeLessThanOrEqual(concurrency);
           for (const { cap, held } of kinds) expect(held).toBeLessThanOrEqual(cap ?? concurrency);
         }

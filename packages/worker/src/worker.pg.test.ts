@@ -50,6 +50,26 @@ describe("starting and stopping", () => {
     expect(rows).toEqual([{ n: 0 }]);
   });
 
+  test("it installs no signal handlers of the process, and closes its listening connection", async () => {
+    const handlers = () =>
+      ["SIGTERM", "SIGINT", "SIGHUP", "beforeExit", "uncaughtException", "unhandledRejection"].map(
+        (event) => process.listenerCount(event),
+      );
+    const listening = async () => {
+      const { rows } = await database.pool.query(
+        "select 1 from pg_stat_activity where datname = current_database() and query ilike 'listen %'",
+      );
+      return rows.length;
+    };
+    const before = handlers();
+    await running(idle(), async () => {
+      await until(async () => (await listening()) === 1);
+      expect(handlers()).toEqual(before);
+    });
+    await until(async () => (await listening()) === 0, { withinMs: 1_000 });
+    expect(handlers()).toEqual(before);
+  });
+
   test("aborted before the run it returns at once, without a statement", async () => {
     let calls = 0;
     const watched = wrapStore(store, () => ({
