@@ -1,6 +1,6 @@
 import { type ContractSubject, storeContract } from "@venturi/testing";
-import { testDatabase } from "@venturi-tooling/testing";
-import { describe, expect, it } from "vitest";
+import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
+import { afterEach, describe, expect, it } from "vitest";
 import type { PostgresTransaction } from "./connections.ts";
 import { PostgresStore } from "./postgres-store.ts";
 import { emptyTables } from "./testing/empty-tables.ts";
@@ -8,6 +8,8 @@ import { stopSqlClock } from "./testing/sql-clock.ts";
 
 const { pool } = await testDatabase();
 const clock = await stopSqlClock(pool);
+
+afterEach(() => expectInvariants(pool));
 
 async function makeStore(): Promise<ContractSubject<PostgresTransaction>> {
   await emptyTables(pool);

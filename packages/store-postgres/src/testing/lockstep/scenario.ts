@@ -1,3 +1,4 @@
+import { expectInvariants } from "@venturi-tooling/testing";
 import fc from "fast-check";
 import type pg from "pg";
 import { emptyTables } from "../empty-tables.ts";
@@ -57,6 +58,7 @@ export async function runLockstep(
     );
     await fc.asyncModelRun(() => ({ model, real: pair }), some);
     await compareAll(model, pair);
+    await expectInvariants(pool);
     scenarios += 1;
     commands += model.commands;
   });
