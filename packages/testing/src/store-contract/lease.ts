@@ -165,7 +165,15 @@ export const leaseTopic: Topic = {
         const run = await bench.running({ leaseMs: 1_000 });
         await bench.advance(1_000);
         const recoveries = [recovery(run, { delayMs: 5_000 })];
+        const holders = [{ worker: run.worker, overdueOnly: true }];
+        const scan = async () =>
+          (await bench.store.findStale({ holders, orphans: true, limit: 10 })).claims;
+        equal(
+          (await scan()).map(({ jobId }) => jobId),
+          [run.id],
+        );
         equal(await bench.store.recover({ recoveries }), { applied: [true] });
+        equal(await scan(), []);
         equal(await bench.store.recover({ recoveries }), { applied: [false] });
         const job = await bench.find(run.id);
         equal(
