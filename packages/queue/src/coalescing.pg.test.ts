@@ -1,13 +1,15 @@
 import { PostgresStore } from "@venturi/store-postgres";
-import { testDatabase } from "@venturi-tooling/testing";
+import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
 import pg from "pg";
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { Queue } from "./queue.ts";
 import type { SqlExecutor } from "./sql-executor.ts";
 import { Count, Kept, Replaced } from "./testing/tasks.ts";
 
 const database = await testDatabase();
 const operator = new Queue(new PostgresStore({ pool: database.pool }));
+
+afterEach(() => expectInvariants(database.pool));
 
 /** The pool, counting statements and how many are under way at once. */
 function counted() {

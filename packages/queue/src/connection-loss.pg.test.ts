@@ -5,15 +5,17 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { isVenturiError, type LogFields, silentLogger, type VenturiError } from "@venturi/core";
 import { PostgresStore } from "@venturi/store-postgres";
-import { testDatabase } from "@venturi-tooling/testing";
+import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
 import pg from "pg";
-import { describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it } from "vitest";
 import { Queue } from "./queue.ts";
 import { cutProxy } from "./testing/cut-proxy.ts";
 import { Count } from "./testing/tasks.ts";
 
 const database = await testDatabase();
 const operator = new Queue(new PostgresStore({ pool: database.pool }));
+
+afterEach(() => expectInvariants(database.pool));
 
 async function failureOf(promise: Promise<unknown>): Promise<VenturiError> {
   const error: unknown = await promise.then(

@@ -1,12 +1,14 @@
 import { PostgresStore } from "@venturi/store-postgres";
-import { testDatabase } from "@venturi-tooling/testing";
-import { describe, expect, it } from "vitest";
+import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
+import { afterEach, describe, expect, it } from "vitest";
 import { Queue } from "./queue.ts";
 import { Count, Kept, Replaced } from "./testing/tasks.ts";
 
 const database = await testDatabase();
 const queue = new Queue(database.pool);
 const operator = new Queue(new PostgresStore({ pool: database.pool }));
+
+afterEach(() => expectInvariants(database.pool));
 
 async function jobCount(): Promise<number> {
   const { rows } = await database.pool.query("select count(*)::int as count from venturi_jobs");

@@ -54,6 +54,16 @@ test.each([
       await entry({ outcome: "d", run: 1, failures: 1 });
     },
   ],
+  [
+    "a dead job, and no other",
+    async () => {
+      await run("delete from venturi_queue");
+      await run(`insert into venturi_dead
+        (job_id, seq, visible_at, finished_at, kind_id, run_count, failure_count, version, priority)
+        select id, 0, now(), now(), kind_id, 1, 0, 0, 1 from venturi_jobs`);
+      await entry({ outcome: "c", run: 1, failures: 0 });
+    },
+  ],
   ["a claimed job", async () => run("update venturi_queue set claimed_at = now()")],
   ["its body is there", async () => run("delete from venturi_jobs")],
   [
@@ -103,6 +113,30 @@ test("a session-level advisory lock that was left is found", async () => {
   await other.query("select pg_advisory_lock(1, 2)");
   expect(await violations()).toHaveLength(1);
   other.release(true);
+});
+
+test("an index that is not valid is found", async () => {
+  await run("create index half_made on venturi_jobs (created_at)");
+  await run("update pg_index set indisvalid = false where indexrelid = 'half_made'::regclass");
+  expect(await violations()).toEqual(["every index is valid: half_made is not"]);
+  await run("drop index half_made");
+  expect(await violations()).toEqual([]);
+});
+
+test("a connection that has been idle in a transaction for over a second is found, a shorter one is not", async () => {
+  const other = await database.pool.connect();
+  await other.query("begin");
+  expect(await violations()).toEqual([]);
+  await other.query("select pg_sleep(1.2)");
+  await other.query("commit; begin");
+  expect(await violations()).toEqual([]);
+  await new Promise((resolve) => setTimeout(resolve, 1_100));
+  expect(await violations()).toEqual([
+    expect.stringMatching(/^connection \d+ has been idle in transaction for 1\./),
+  ]);
+  await other.query("rollback");
+  other.release();
+  expect(await violations()).toEqual([]);
 });
 
 function violations(options: { enqueued?: string[] } = {}): Promise<string[]> {
