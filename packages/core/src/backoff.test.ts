@@ -86,6 +86,37 @@ describe("the delay before a retry", () => {
     expect([0, 1, 2].map((attempt) => retryDelay(backoff, 0.5, attempt, id))).toEqual([0, 0, 0]);
   });
 
+  it("is nothing where its base is nothing, whatever the jitter and the job", () => {
+    fc.assert(
+      fc.property(
+        anyJobId,
+        fc.nat(2),
+        fc.double({ min: 0, max: 1, noNaN: true }),
+        (jobId, attempt, fraction) => {
+          expect(retryDelayNs(new Backoff({ base: "1d" }), fraction, attempt, jobId)).toBe(0);
+        },
+      ),
+    );
+  });
+
+  it("lies between half its base and all of it for attempts 3 … 20 with a jitter of one half", () => {
+    const backoff = new Backoff({ base: "1s", cap: "300s" });
+    for (let attempt = 3; attempt <= 20; attempt += 1) {
+      const base = Math.min(Number(retryMultiplier(attempt)), 300) * 1e9;
+      const ns = retryDelayNs(backoff, 0.5, attempt, id);
+      expect(ns).toBeGreaterThanOrEqual(base / 2 - 1);
+      expect(ns).toBeLessThanOrEqual(base);
+    }
+  });
+
+  it("has its cap applied before the jitter", () => {
+    const backoff = new Backoff({ base: "1s", cap: "10s" });
+    const delays = Array.from({ length: 40 }, (_, n) => retryDelay(backoff, 1, n + 20, id));
+    // Capped after the jitter, nearly all of these would be the cap itself.
+    expect(delays.every((delay) => delay < 10_000)).toBe(true);
+    expect(new Set(delays).size).toBeGreaterThan(30);
+  });
+
   it("is exactly the cap without jitter, once it is reached", () => {
     expect(retryDelay(new Backoff({ base: "1s", cap: "10s" }), 0, 40, id)).toBe(10_000);
   });

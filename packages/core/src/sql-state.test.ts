@@ -10,6 +10,13 @@ describe("a failed statement", () => {
     expect(isRetryableSqlState(sqlState)).toBe(true);
   });
 
+  it.each(["08001", "08004", "08007", "53999"])(
+    "may succeed when sent again after %s, as any loss of connection or want of resources",
+    (sqlState) => {
+      expect(isRetryableSqlState(sqlState)).toBe(true);
+    },
+  );
+
   it.each("23505 42P01 22P05 57P04 25P02 40000 40002 55006 57000 XX000 58030 42501".split(" "))(
     "will fail again after %s",
     (sqlState) => {

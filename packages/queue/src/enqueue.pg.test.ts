@@ -1,8 +1,8 @@
-import { defineTask, FAR_FUTURE_MS, VenturiError } from "@venturi/core";
+import { createJobIds, defineTask, FAR_FUTURE_MS, VenturiError } from "@venturi/core";
 import { PostgresStore } from "@venturi/store-postgres";
 import { testDatabase } from "@venturi-tooling/testing";
 import * as v from "valibot";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { Queue } from "./queue.ts";
 import { Count, Independent, Kept, Replaced, SendEmail } from "./testing/tasks.ts";
 
@@ -28,6 +28,30 @@ describe("when a job is due", () => {
     expect(await dueInMs(id)).toBeGreaterThan(3_590_000);
     expect(await dueInMs(id)).toBeLessThanOrEqual(3_600_000);
   });
+
+  it.each([
+    ["ahead", 300_000],
+    ["behind", -300_000],
+  ])(
+    "is the same where the producer's clock is five minutes %s, which moves the id's time alone",
+    async (_, skew) => {
+      vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + skew });
+      // One generator serves the process and never goes back, so that an id of one's own shows the time.
+      const ulid = createJobIds({ now: Date.now, random: Math.random })();
+      const ids = [
+        await queue.enqueue(Count({ n: 1 }), { id: ulid }),
+        await queue.enqueue(Count({ n: 1 }), { delay: "1h" }),
+      ];
+      vi.useRealTimers();
+      const [now, later] = await Promise.all(ids.map(dueInMs));
+      expect(now).toBeLessThanOrEqual(0);
+      expect(now).toBeGreaterThan(-10_000);
+      expect(later).toBeGreaterThan(3_590_000);
+      expect(later).toBeLessThanOrEqual(3_600_000);
+      const createdAt = Number((await operator.job(ulid))?.createdAt);
+      expect(Math.abs(createdAt - Date.now())).toBeLessThan(10_000);
+    },
+  );
 
   it.each([-5, 0])("is at once for a delay of %d", async (delay) => {
     expect(await dueInMs(await queue.enqueue(Count({ n: 1 }), { delay }))).toBeLessThanOrEqual(0);

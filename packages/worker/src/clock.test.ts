@@ -20,6 +20,17 @@ describe("the system's clock", () => {
     expect(fired).toHaveBeenCalledOnce();
   });
 
+  test("does not follow the wall clock, which may jump either way", () => {
+    vi.useRealTimers();
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const before = systemClock.now();
+    for (const jump of [-3_600_000, 7_200_000]) {
+      vi.setSystemTime(Date.now() + jump);
+      expect(systemClock.now() - before).toBeGreaterThanOrEqual(0);
+      expect(systemClock.now() - before).toBeLessThan(60_000);
+    }
+  });
+
   test("an infinite delay sets no timer", () => {
     systemClock.after(Number.POSITIVE_INFINITY, () => undefined);
     expect(vi.getTimerCount()).toBe(0);

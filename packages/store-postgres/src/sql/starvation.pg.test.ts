@@ -56,7 +56,7 @@ describe("an endless supply in all three tiers, at ratio 4", () => {
       }
       expect(taken).toEqual({ high: 7_500, normal: 1_875, low: 625 });
     },
-    20_000,
+    60_000,
   );
 });
 
