@@ -1,10 +1,11 @@
-import { defineTask, isVenturiError, Outcome } from "@venturi/core";
+import { defineTask, isVenturiError, type JobId, Outcome } from "@venturi/core";
 import { Queue } from "@venturi/queue";
 import { PostgresStore } from "@venturi/store-postgres";
 import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
 import * as v from "valibot";
 import { afterEach, describe, expect, test } from "vitest";
 import { Worker } from "./index.ts";
+import { recordingLogger } from "./testing/recording-logger.ts";
 import { running } from "./testing/running.ts";
 import { deferred, until } from "./testing/signals.ts";
 import { wrapStore } from "./testing/wrap-store.ts";
@@ -44,6 +45,34 @@ describe("runOnce", () => {
     expect(runs.sort()).toEqual([1, 2]);
     expect(await worker.runOnce()).toEqual({ ...zero, paused: 1, retried: 1 });
     expect(runs.sort()).toEqual([1, 1, 2, 2]);
+  });
+
+  test("counts a run when the store has confirmed its end, and one whose claim was lost not at all", async () => {
+    const Task = defineTask({ kind: "confirmed", payload });
+    const [kept, lost] = (await queue.enqueueMany([Task({ n: 0 }), Task({ n: 1 })])) as [
+      JobId,
+      JobId,
+    ];
+    const { logger, records } = recordingLogger();
+    const worker = new Worker(store, { logger }).register(Task, async ({ n }, ctx) => {
+      // Others recover the run that this worker believes to hold.
+      if (n === 1) {
+        const { rows } = await database.pool.query(
+          `update venturi_queue set lease_expires_at = clock_timestamp() - interval '1 s'
+          where venturi_ulid(job_id) = $1 returning claimed_by as holder`,
+          [ctx.id],
+        );
+        const recovery = { jobId: ctx.id, runCount: ctx.runCount, holder: rows[0].holder };
+        const rest = { outcome: "stale-recovered", delayMs: 3_600_000, note: "lost" } as const;
+        await store.recover({ recoveries: [{ ...recovery, ...rest }] });
+      }
+    });
+    expect(await worker.runOnce()).toEqual({ ...zero, completed: 1 });
+    expect(await queue.job(kept)).toMatchObject({ status: "completed" });
+    expect(await queue.job(lost)).toMatchObject({ status: "pending", failureCount: 1 });
+    const told = records.filter(({ message }) => message.includes("no longer held its claim"));
+    expect(told).toMatchObject([{ level: "warn", fields: { jobId: lost } }]);
+    await queue.cancel(lost);
   });
 
   test("runs what its own handlers enqueue", async () => {
