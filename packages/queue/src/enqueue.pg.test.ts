@@ -257,6 +257,28 @@ describe("bad input is a typed error, and nothing is written", () => {
 });
 
 describe("a task with a key", () => {
+  const Keyed = defineTask({ kind: "keyed", payload: v.string(), dedupKey: (key) => key });
+
+  it.each([
+    ["longer than 512 characters", "😀".repeat(513)],
+    ["with U+0000", "a\0"],
+    ["with half a surrogate pair", "\ud800"],
+  ])("that is %s is told so before a statement is sent", async (_, key) => {
+    const Odd = defineTask({ kind: "odd", payload: v.number(), dedupKey: () => key });
+    const sent = [vi.spyOn(database.pool, "query"), vi.spyOn(database.pool, "connect")];
+    await expect(queue.enqueue(Odd(1))).rejects.toMatchObject({ code: "invalid-argument" });
+    for (const calls of sent) {
+      expect(calls).not.toHaveBeenCalled();
+      calls.mockRestore();
+    }
+  });
+
+  it.each(["", "😀".repeat(512)])("may be empty, or 512 characters long", async (key) => {
+    const id = await queue.enqueue(Keyed(key));
+    expect(await queue.enqueue(Keyed(key))).toBe(id);
+    expect(await operator.job(id)).toMatchObject({ dedupKey: key });
+  });
+
   it("keep leaves the pending job as it is and returns its id", async () => {
     const id = await queue.enqueue(Kept({ key: "a", n: 1 }));
     expect(await queue.enqueue(Kept({ key: "a", n: 2 }))).toBe(id);
