@@ -81,6 +81,16 @@ describe.each([
     expect(await operator.job(id)).toMatchObject({ payload: { n: 2 }, carry: { page: 2 } });
   });
 
+  it("with: 10 + 5 that counts in its carry is payload 15 and carry 1", async () => {
+    const Summed = taskThat((incoming, { payload, carry }) =>
+      Merge.with({ ...incoming, n: payload.n + incoming.n }, { page: carry.page + 1 }),
+    );
+    const id = await queue.enqueue(Summed({ key: "a", n: 10 }));
+    expect(await queue.enqueue(Summed({ key: "a", n: 5 }))).toBe(id);
+    expect(await operator.job(id)).toMatchObject({ payload: { n: 15 }, carry: { page: 1 } });
+    expect(await outcomes(id)).toEqual(["merged"]);
+  });
+
   it("with: time and priority change when it names them", async () => {
     const id = await queue.enqueue(add(10));
     const visibleAt = new Date(Date.now() + 3_600_000);
