@@ -193,6 +193,26 @@ describe("the lease of a claim", () => {
     expect(leases.sort((a, b) => a - b)).toEqual([3_000, 5_000, 7_000, 11_000]);
   });
 
+  test("is, where the task says it as a constant, that of the worker's task; where as a function, that of the enqueue", async () => {
+    const enqueuedAs = [
+      defineTask({ kind: "constant_travels", payload, lease: "7s" }),
+      defineTask({ kind: "function_stays", payload, lease: () => 7_000 }),
+    ];
+    const runAs = [
+      defineTask({ kind: "constant_travels", payload, lease: "9s" }),
+      defineTask({ kind: "function_stays", payload, lease: () => 9_000 }),
+    ];
+    await queue.enqueueMany(enqueuedAs.map((Task) => Task({ n: 1 })));
+    const leases = new Map<string, number>();
+    const worker = new Worker(store);
+    for (const Task of runAs)
+      worker.register(Task, async (_, { id, kind }) => {
+        leases.set(kind, await leaseOf(id));
+      });
+    await worker.runOnce();
+    expect(Object.fromEntries(leases)).toEqual({ constant_travels: 9_000, function_stays: 7_000 });
+  });
+
   test("is clamped to 1 s … 365 d by task and worker", async () => {
     const Short = defineTask({ kind: "short_job", payload, lease: () => 0 });
     const Endless = defineTask({

@@ -189,6 +189,29 @@ export const leaseTopic: Topic = {
       },
     },
     {
+      name: "a lease of 200 ms is one, not clamped by the port: after 400 ms its claim is recovered once",
+      needs: ["clock"],
+      check: async (bench) => {
+        const run = await bench.running({}, { kinds: [{ kind: "a", leaseMs: 200 }] });
+        equal([run.leaseMs, run.leaseExpiresAt.getTime()], [200, (await bench.now()) + 200]);
+        await bench.advance(400);
+        for (const expected of [1, 0]) {
+          const holders = [{ worker: run.worker, overdueOnly: true }];
+          const { claims } = await bench.store.findStale({ holders, orphans: false, limit: 10 });
+          equal(claims.length, expected);
+          const recoveries = claims.map(({ jobId: id, runCount, holder: worker }) =>
+            recovery({ id, runCount, worker }),
+          );
+          const { applied } = await bench.store.recover({ recoveries });
+          equal(
+            applied,
+            Array.from({ length: expected }, () => true),
+          );
+        }
+        equal(await bench.outcomes(run.id), ["stale-recovered"]);
+      },
+    },
+    {
       name: "a recovery at the backstop ends the job dead",
       needs: ["clock"],
       check: async (bench) => {
