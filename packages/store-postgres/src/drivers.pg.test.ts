@@ -35,6 +35,7 @@ it("the reference saw what a life holds", () => {
   expect(JSON.stringify(expected)).toContain('"outcome":"stale-recovered"');
   expect(expected).toContainEqual({ verdicts: ["applied", "applied", "applied", "lost"] });
   expect(expected).toContainEqual({ verdicts: ["done"] });
+  expect(expected).toContainEqual({ deleted: 2 });
 });
 
 describe("every verb does the same", () => {

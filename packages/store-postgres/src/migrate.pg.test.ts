@@ -12,6 +12,7 @@ import { createNames } from "./names.ts";
 import { pgSource } from "./pg-source.ts";
 import { PostgresStore } from "./postgres-store.ts";
 import { failureOf } from "./testing/failure-of.ts";
+import { liveThrough } from "./testing/live-through.ts";
 import { until } from "./testing/until.ts";
 
 const clean = await testDatabase();
@@ -234,6 +235,17 @@ describe("a role without the right to create", () => {
     });
     await store.configure({ notify: true });
     expect(await store.findJob({ id })).toMatchObject({ job: { status: "claimed" } });
+    await liveThrough(store, "everything");
+    const client = await app.connect();
+    try {
+      await client.query("begin");
+      const run = { worker, jobId: id, runCount: 1, note: null, attachment: null };
+      await store.complete(client, run);
+      await client.query("commit");
+    } finally {
+      client.release();
+    }
+    expect(await store.findJob({ id })).toMatchObject({ job: { status: "completed" } });
     await expectInvariants(pool);
   });
 

@@ -20,7 +20,7 @@ const everything = {
 };
 
 /**
- * Uses every verb of a store once and returns what was seen, without what differs from one time to the next: the
+ * Uses every verb of a store but those that need a transaction, and returns what was seen, without what differs from one time to the next: the
  * same for every way of reaching one database. `kind` must not have been used before.
  */
 export async function liveThrough(store: PostgresStore, kind: string): Promise<unknown> {
@@ -44,6 +44,13 @@ export async function liveThrough(store: PostgresStore, kind: string): Promise<u
     { payload: '{"n":7}', priority: "low" },
   );
   await enqueue({ payload: '{"n":8}', dedupKey: "k" });
+  const { candidates } = await store.findCandidates({ keys: [{ kind, dedupKey: "k" }] });
+  see({ candidates });
+  const pending = candidates[0]?.[0];
+  if (!pending) throw new Error("a job of the key is pending");
+  const about = { candidate: pending.id, version: pending.version, runCount: pending.runCount };
+  const decision = { action: "with", payload: '{"n":17}', ...about } as const;
+  await enqueue({ payload: '{"n":9}', dedupKey: "k", decision });
 
   const worker = await startWorker(store, { kinds: [kind] });
   const claim = async (leaseMs: number, limit = 10) => {
@@ -67,6 +74,8 @@ export async function liveThrough(store: PostgresStore, kind: string): Promise<u
   const [fifth, sixth] = await claim(900_000);
   if (!fifth || !sixth) throw new Error("two jobs are due again");
   const claims = [fifth, sixth].map(({ id, runCount }) => ({ jobId: id, runCount }));
+  const extensions = claims.map(({ jobId }, n) => ({ jobId, runCount: 2 + n, leaseMs: 1_000_000 }));
+  see(await store.extendLease({ worker, extensions }));
   see(await store.handBack({ worker, claims }));
   await claim(1, 1);
   let stale: Awaited<ReturnType<typeof store.findStale>>["claims"] = [];
@@ -87,7 +96,27 @@ export async function liveThrough(store: PostgresStore, kind: string): Promise<u
   await store.configure({ notify: true });
   see(await store.queryJobs({ ...everything, kinds: [kind] }));
   for (const jobId of ids) see(await store.readJournal({ jobId }));
+  await operate();
   return seen;
+
+  async function operate(): Promise<void> {
+    const [delayed, dead] = [ids[3] ?? "", third?.id ?? ""];
+    const count = async () => {
+      const { stats } = await store.stats({});
+      const { pendingByKind, scheduledByKind, deadByKind, oldestPendingAgeMsByKind } = stats;
+      const waits = typeof oldestPendingAgeMsByKind[kind];
+      see([pendingByKind[kind], scheduledByKind[kind], deadByKind[kind], waits]);
+    };
+    await count();
+    for (const id of [delayed, delayed]) see(await store.cancel({ id }));
+    for (const id of [dead, dead]) see(await store.retry({ id }));
+    for (const id of [delayed, dead]) see(await store.findJob({ id }));
+    await count();
+    const finishedBefore = new Date("2999-01-01");
+    const statuses = ["completed", "cancelled"] as const;
+    see(await store.cleanup({ finishedBefore, kind, statuses }));
+    see(await store.findJob({ id: delayed }));
+  }
 }
 
 /** Ids by their place, the kind by a fixed name, instants and measured times by what they are. */
