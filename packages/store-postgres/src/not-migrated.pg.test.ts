@@ -56,6 +56,14 @@ const verbs: [string, (store: PostgresStore) => Promise<unknown>][] = [
     "extendLease",
     (store) => store.extendLease({ worker, extensions: [{ jobId, runCount: 1, leaseMs: 1 }] }),
   ],
+  [
+    "complete",
+    async (store) => {
+      const client = await pool.connect();
+      const run = { worker, jobId, runCount: 1, note: null, attachment: null };
+      return store.complete(client, run).finally(() => client.release());
+    },
+  ],
   ["findCandidates", (store) => store.findCandidates({ keys: [{ kind: "k", dedupKey: "1" }] })],
   ["stats", (store) => store.stats({})],
   [

@@ -253,7 +253,7 @@ describe("a recovery", () => {
     expect(visibleAt - (entry?.recordedAt.getTime() ?? 0)).toBe(100_000);
   });
 
-  test("of a payload that does not decode, or with a backoff that throws, uses the worker's", async () => {
+  test("of a payload that does not decode, or of a task whose backoff throws, is one like any other", async () => {
     const Broken = defineTask({
       kind: "broken_hook",
       payload,

@@ -123,16 +123,15 @@ test("an index that is not valid is found", async () => {
   expect(await violations()).toEqual([]);
 });
 
-test("a connection that has been idle in a transaction for over a second is found, a shorter one is not", async () => {
+test("a connection that has been idle in a transaction for over a second is found, one that was busy in it is not", async () => {
   const other = await database.pool.connect();
   await other.query("begin");
   expect(await violations()).toEqual([]);
   await other.query("select pg_sleep(1.2)");
-  await other.query("commit; begin");
   expect(await violations()).toEqual([]);
   await new Promise((resolve) => setTimeout(resolve, 1_100));
   expect(await violations()).toEqual([
-    expect.stringMatching(/^connection \d+ has been idle in transaction for 1\./),
+    expect.stringMatching(/^connection \d+ has been idle in transaction for \d/),
   ]);
   await other.query("rollback");
   other.release();
