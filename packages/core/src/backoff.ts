@@ -32,10 +32,6 @@ export class Backoff {
   readonly baseMs: number;
   readonly capMs: number;
 
-  static {
-    Object.defineProperty(Backoff.prototype, backoffBrand, { value: true });
-  }
-
   constructor(options: BackoffOptions = {}) {
     for (const name of Object.keys(options)) {
       if (!optionNames.has(name)) {
@@ -47,6 +43,9 @@ export class Backoff {
     this.capMs = Math.max(durationMs(cap, "backoff.cap"), this.baseMs);
   }
 }
+
+// Not in a static block, for which the bundler would rename the class, and errors would print with that name.
+Object.defineProperty(Backoff.prototype, backoffBrand, { value: true });
 
 /** Whether a value is a `Backoff`, also one made by another copy of this package. */
 export function isBackoff(value: unknown): value is Backoff {

@@ -84,14 +84,6 @@ export class VenturiError extends Error {
    */
   declare readonly ids?: readonly JobId[];
 
-  static {
-    Object.defineProperty(VenturiError.prototype, errorBrand, { value: true });
-    Object.defineProperty(VenturiError.prototype, "name", {
-      value: "VenturiError",
-      writable: true,
-    });
-  }
-
   constructor(code: VenturiErrorCode, message: string, options: VenturiErrorOptions = {}) {
     super(message, "cause" in options ? { cause: options.cause } : undefined);
     this.code = code;
@@ -104,6 +96,13 @@ export class VenturiError extends Error {
     if (options.ids !== undefined) this.ids = options.ids;
   }
 }
+
+// Not in a static block, for which the bundler would rename the class, and errors would print with that name.
+Object.defineProperty(VenturiError.prototype, errorBrand, { value: true });
+Object.defineProperty(VenturiError.prototype, "name", {
+  value: "VenturiError",
+  writable: true,
+});
 
 function isRetryableByDefault(code: VenturiErrorCode, sqlState: string | undefined): boolean {
   if (code === "database") return sqlState !== undefined && isRetryableSqlState(sqlState);

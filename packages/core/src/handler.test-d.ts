@@ -20,8 +20,13 @@ test("a handler gets what its task's schemas give, and the state", () => {
   expectTypeOf(handler).parameters.toExtend<[unknown, unknown, unknown]>();
 });
 
-test("without a state its third argument is undefined", () => {
-  expectTypeOf<Parameters<Handler<typeof Sync>>[2]>().toEqualTypeOf<undefined>();
+test("declared without a state it looks at none, and fits a worker with any", () => {
+  expectTypeOf<Parameters<Handler<typeof Sync>>[2]>().toEqualTypeOf<unknown>();
+  expectTypeOf<Handler<typeof Sync>>().toExtend<Handler<typeof Sync, { count: number }>>();
+});
+
+test("a function that takes any context takes that of a task with a carry", () => {
+  expectTypeOf<JobContext<{ page: number }>>().toExtend<JobContext>();
 });
 
 test("it returns an Outcome or nothing", () => {

@@ -7,7 +7,7 @@ import type { Outcome } from "./outcome.ts";
 import type { TaskCarry, TaskPayload } from "./task.ts";
 
 /** What a handler knows of the run it is. `Tx` is the transaction that the worker's store can complete a run in. */
-export interface JobContext<Carry = undefined, Tx = never> {
+export interface JobContext<Carry = unknown, Tx = never> {
   readonly id: JobId;
   readonly kind: string;
   /** The headers the job was enqueued with; empty where there were none. */
@@ -84,7 +84,7 @@ export type TaskHandler<Payload, Carry, State, Tx = never> = (
  *   await app.mailer.send(email, { signal: ctx.signal });
  * };
  */
-export type Handler<T, State = undefined, Tx = never> = TaskHandler<
+export type Handler<T, State = unknown, Tx = never> = TaskHandler<
   TaskPayload<T>,
   TaskCarry<T>,
   State,

@@ -20,11 +20,6 @@ export class TaskError extends Error {
   /** Milliseconds until the next attempt; null: by backoff. */
   readonly afterMs: number | null;
 
-  static {
-    Object.defineProperty(TaskError.prototype, TASK_ERROR_BRAND, { value: true });
-    Object.defineProperty(TaskError.prototype, "name", { value: "TaskError", writable: true });
-  }
-
   private constructor(message: string, options: ErrorOptions, disposition: Disposition) {
     super(message, options);
     this.permanent = disposition.permanent;
@@ -52,6 +47,10 @@ export class TaskError extends Error {
     return new TaskError(message, cause, { permanent: false, afterMs });
   }
 }
+
+// Not in a static block, for which the bundler would rename the class, and errors would print with that name.
+Object.defineProperty(TaskError.prototype, TASK_ERROR_BRAND, { value: true });
+Object.defineProperty(TaskError.prototype, "name", { value: "TaskError", writable: true });
 
 /** Whether a thrown value is a `TaskError`, also one made by another copy of this package. */
 export function isTaskError(value: unknown): value is TaskError {
