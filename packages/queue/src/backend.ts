@@ -10,18 +10,19 @@ export interface Backend {
 }
 
 /**
- * Merge functions take a statement more, and a key that many producers merge into makes their statements start over:
- * where there are connections for it, other jobs do not wait for that.
+ * A job with a key may have to wait: for a transaction that has enqueued one of its bucket and is still open, and for
+ * a merge function whose statements start over. Where there are connections for it, jobs without one do not wait
+ * with it.
  */
 export interface Lanes {
   readonly plain: EnqueueLane;
-  /** For calls that bring a job whose merge function has to be asked. */
-  readonly merging: EnqueueLane;
+  /** For calls that bring a job with a dedup key. */
+  readonly keyed: EnqueueLane;
 }
 
 /** One statement at a time, whatever it does. */
 export function oneLane(lane: EnqueueLane): Lanes {
-  return { plain: lane, merging: lane };
+  return { plain: lane, keyed: lane };
 }
 
 /** Whatever goes wrong there has ended the caller's transaction: nothing can be shared, isolated or repeated. */

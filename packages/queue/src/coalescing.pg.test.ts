@@ -114,3 +114,24 @@ it("serialization failures are repeated outside of transactions", async () => {
     await pool.end();
   }
 });
+
+it("a job without a key does not wait for a key that an open transaction holds", async () => {
+  const pool = new pg.Pool({ connectionString: database.url });
+  const queue = new Queue(pool);
+  const client = await pool.connect();
+  try {
+    await client.query("begin");
+    await queue.within(client).enqueue(Replaced({ key: "held", n: 1 }));
+    const keyed = queue.enqueue(Replaced({ key: "held", n: 2 }));
+    const waiting =
+      "select 1 from pg_stat_activity where wait_event = 'advisory' and datname = current_database()";
+    while ((await database.pool.query(waiting)).rows.length === 0);
+    // The transaction's own owner may well await this one before it commits.
+    expect(await queue.enqueue(Count({ n: 1 }))).toMatch(/^[0-9A-Z]{26}$/);
+    await client.query("commit");
+    await keyed;
+  } finally {
+    client.release();
+    await pool.end();
+  }
+});

@@ -65,8 +65,8 @@ export class Producer {
   ): Promise<readonly EnqueuedJob[]> {
     return new Promise((resolve, reject) => {
       const stopWatching = this.#onAbort(signal, reject);
-      const merges = jobs.some(({ task }) => task !== undefined);
-      this.#lanes[merges ? "merging" : "plain"].add({
+      const isKeyed = jobs.some(({ dedupKey }) => typeof dedupKey === "string");
+      this.#lanes[isKeyed ? "keyed" : "plain"].add({
         jobs,
         resolve: (stored) => {
           stopWatching?.();

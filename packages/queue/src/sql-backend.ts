@@ -26,7 +26,7 @@ export function sqlBackend(producer: unknown, options: QueueOptions | undefined)
       isolates: (error) => isFree() && mayBeOneJobs(error),
     });
   return {
-    lanes: isPool(producer) ? { plain: lane(), merging: lane() } : oneLane(lane()),
+    lanes: isPool(producer) ? { plain: lane(), keyed: lane() } : oneLane(lane()),
     lanesWithin(tx) {
       const txRunner = toRunner(tx, preparedStatements, "tx");
       refuseOutside(tx);

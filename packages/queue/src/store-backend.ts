@@ -27,7 +27,7 @@ export function storeBackend(store: ProducerStore, options: QueueOptions = {}): 
       isolates: mayBeOneJobs,
     });
   return {
-    lanes: { plain: lane(), merging: lane() },
+    lanes: { plain: lane(), keyed: lane() },
     lanesWithin(tx) {
       const { within } = store as Partial<Store<unknown>>;
       if (typeof within === "function") {

@@ -225,3 +225,28 @@ describe("a connection lost on the way", () => {
     await proxy.close();
   });
 });
+
+it("a connection is listened to before whoever asked for it has it", async () => {
+  const listeners = async (some: pg.Pool) => {
+    const counts: number[] = [];
+    some.on("acquire", (client) => counts.push(client.listenerCount("error")));
+    for (let round = 0; round < 3; round += 1) (await some.connect()).release();
+    return counts;
+  };
+  const borrowed = makePool("venturi_heard");
+  const store = new PostgresStore({ pool: borrowed });
+  const unheard = await listeners(makePool("venturi_unheard"));
+  expect(await listeners(borrowed)).toEqual(unheard.map((count) => count + 1));
+  await store.close();
+});
+
+it("a logger that throws does not end the process when an idle connection is lost", async () => {
+  const borrowed = makePool("venturi_thrower");
+  const broken = () => {
+    throw new Error("the logger broke");
+  };
+  const logger = { debug: broken, info: broken, warn: broken, error: broken };
+  const store = new PostgresStore({ pool: borrowed, logger });
+  expect(() => borrowed.emit("error", new Error("lost"), undefined as never)).not.toThrow();
+  await store.close();
+});

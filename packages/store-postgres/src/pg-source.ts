@@ -67,13 +67,38 @@ async function run(
 }
 
 const guarded = Symbol.for("venturi.pool-guarded");
+const heard = Symbol.for("venturi.clients-heard");
 
-/** An idle connection that dies raises an error event on its pool; unheard, it ends the process. Once a pool. */
+/**
+ * Keeps a connection that dies from ending the process, which an error event does that nobody hears. Once a pool.
+ *
+ * An idle one tells its pool. One that is checked out tells only itself, and may do so before the promise of the
+ * check-out has come to whoever awaits it: its listener is added as the pool hands it out, and stays.
+ */
 function guardPool(pool: PgPoolLike, logger: Logger): void {
-  const marked = pool as PgPoolLike & { [guarded]?: true };
-  if (marked[guarded]) return;
-  Object.defineProperty(pool, guarded, { value: true });
-  pool.on("error", (error) =>
-    logger.warn("an idle database connection was lost", { message: error.message }),
+  once(pool, guarded, () =>
+    pool.on("error", ({ message }) => {
+      try {
+        logger.warn("an idle database connection was lost", { message });
+      } catch {
+        // A logger that throws must not do what the event itself was kept from doing.
+      }
+    }),
   );
+  const lender = pool as unknown as {
+    on(event: "acquire", listener: (client: PgClientLike) => void): unknown;
+  };
+  once(pool, heard, () =>
+    lender.on("acquire", (client) => once(client, heard, () => client.on("error", ignore))),
+  );
+}
+
+function once(target: object, mark: symbol, work: () => void): void {
+  if (Object.hasOwn(target, mark)) return;
+  Object.defineProperty(target, mark, { value: true });
+  work();
+}
+
+function ignore(): void {
+  // Whoever uses the connection hears of it from the statement under way, or the next.
 }

@@ -77,7 +77,16 @@ describe("durations", () => {
 describe("numbers", () => {
   test("concurrency is a whole number of at least 1", () => {
     expect(resolveWorkerOptions({ concurrency: 16 }).concurrency).toBe(16);
-    for (const concurrency of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, "4", null]) {
+    for (const concurrency of [
+      0,
+      -1,
+      1.5,
+      Number.NaN,
+      Number.POSITIVE_INFINITY,
+      2 ** 31,
+      "4",
+      null,
+    ]) {
       expect(refused({ concurrency })).toBe("concurrency");
     }
   });
@@ -87,7 +96,7 @@ describe("numbers", () => {
       backstop: null,
       priorityRatio: null,
     });
-    for (const value of [0, -1, 1.5, "3"]) {
+    for (const value of [0, -1, 1.5, 2 ** 31, Number.MAX_SAFE_INTEGER, "3"]) {
       expect(refused({ backstop: value })).toBe("backstop");
       expect(refused({ priorityRatio: value })).toBe("priorityRatio");
     }

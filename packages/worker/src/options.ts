@@ -198,23 +198,30 @@ function uniqueName(): string {
   return `${hostname() || "unknown"}:${process.pid}:${randomBytes(4).toString("hex")}`;
 }
 
+/** What a store can be asked with: databases count in 32 bits. */
+const mostCount = 2_147_483_647;
+
+function isCount(value: unknown): value is number {
+  return Number.isInteger(value) && (value as number) >= 1 && (value as number) <= mostCount;
+}
+
 /** A whole number of at least 1; throws `invalid-argument`. */
 export function toCount(value: unknown, argument: string): number {
-  if (typeof value === "number" && Number.isSafeInteger(value) && value >= 1) return value;
+  if (isCount(value)) return value;
   throw invalidArgument(
     argument,
     `is not a count (got ${show(value)})`,
-    "pass a whole number of at least 1",
+    `pass a whole number from 1 to ${mostCount}`,
   );
 }
 
 function toCountOrNull(value: unknown, argument: string, none: string): number | null {
   if (value === null) return null;
-  if (typeof value === "number" && Number.isSafeInteger(value) && value >= 1) return value;
+  if (isCount(value)) return value;
   throw invalidArgument(
     argument,
     `is not a count (got ${show(value)})`,
-    `pass a whole number of at least 1, or ${none}`,
+    `pass a whole number from 1 to ${mostCount}, or ${none}`,
   );
 }
 
@@ -243,10 +250,9 @@ function toPanicPolicy(value: unknown): PanicPolicy {
 
 function checkPrefetch(value: unknown): void {
   if (value === "auto" || value === 0) return;
-  const isCount = typeof value === "number" && Number.isSafeInteger(value) && value > 0;
   throw invalidArgument(
     "prefetch",
-    isCount ? "asks to claim ahead, which this version cannot do yet" : `is ${show(value)}`,
+    isCount(value) ? "asks to claim ahead, which this version cannot do yet" : `is ${show(value)}`,
     'pass "auto" or 0',
   );
 }

@@ -32,6 +32,8 @@ export function claim(n: Names): Statement {
       and ${position} and q.claimed_by is null and q.run_count < 2147483647 and q.job_id <> all ($15::uuid[])`;
   /** Behind the first that the probe found, so that what lies before it is walked once. */
   const ready = (pair: string) => claimable(pair, `q.seq >= ${pair}.first`);
+  // Whatever somebody wrote into the row by hand: one absurd lease must not fail everyone's claim.
+  const lease = "least(greatest(coalesce(q.lease_ms, u.lease_ms), 0), 3e12)";
   return statement(
     "claim",
     `with kind as materialized (
@@ -95,13 +97,13 @@ export function claim(n: Names): Statement {
   where s.place <= s.room
 ), claimed as (
   update ${n.of("queue")} q set claimed_by = $1::int4, claimed_at = ${n.of("clock")}(), run_count = q.run_count + 1, backstop = u.backstop,
-    lease_expires_at = ${n.of("clock")}() + make_interval(secs => coalesce(q.lease_ms, u.lease_ms) / 1000)
+    lease_expires_at = ${n.of("clock")}() + make_interval(secs => ${lease} / 1000)
   -- As arrays, of which the planner expects few: of a join it would expect a tenth of the backlog, and walk it all.
   from unnest(array(select t.job_id from taken t), array(select t.lease_ms from taken t), array(select t.backstop from taken t))
     u(job_id, lease_ms, backstop)
   where ${lookedUp("q.job_id", "u.job_id")}
   returning q.job_id, q.seq, q.kind_id, q.priority, q.run_count, q.failure_count, q.carry, q.visible_at, q.lease_expires_at,
-    q.version, coalesce(q.lease_ms, u.lease_ms) as lease_ms
+    q.version, ${lease} as lease_ms
 ), held as materialized (
   select 1 from present p cross join lateral (
     select 1 from ${n.of("queue")} q where ${ready("p")} order by q.seq limit 1
