@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
   type ClaimPlan,
+  inTurns,
   type KindLoad,
   planClaim,
   type Turn,
@@ -269,3 +270,43 @@ function byDefinition(asked: ClaimPlan, jobs: readonly WaitingJob[]): number[] {
   }
   return taken;
 }
+
+describe("the order in which what a claim brought starts", () => {
+  const jobs = (...priorities: readonly ("high" | "normal" | "low")[]) =>
+    priorities.map((priority, index) => ({ kind: "a", priority, index }));
+  const order = (turn: Turn, of: ReturnType<typeof jobs>) =>
+    inTurns(turn, of).map(({ priority, index }) => `${priority} ${index}`);
+
+  it("is that of its turns, so that a large batch does not put the lower priorities last", () => {
+    const batch = jobs(...Array.from({ length: 20 }, () => "high" as const), "normal", "low");
+    const started = order({ counter: 0, ratio: 4 }, batch);
+    expect(started.indexOf("normal 20")).toBe(3);
+    expect(started.indexOf("low 21")).toBe(7);
+    expect(new Set(started).size).toBe(22);
+  });
+
+  it("is the claim's own where priority is strict, or all have the same", () => {
+    const mixed = jobs("high", "high", "normal", "low");
+    expect(inTurns(strict, mixed)).toBe(mixed);
+    const same = jobs("normal", "normal");
+    expect(inTurns({ counter: 0, ratio: 4 }, same)).toBe(same);
+    expect(inTurns({ counter: 0, ratio: 4 }, [])).toEqual([]);
+  });
+
+  it("loses and doubles nothing", () => {
+    const priority = fc.constantFrom("high" as const, "normal" as const, "low" as const);
+    fc.assert(
+      fc.property(
+        fc.array(priority),
+        fc.nat(100),
+        fc.option(fc.integer({ min: 1, max: 5 })),
+        (priorities, counter, ratio) => {
+          const batch = jobs(...priorities);
+          const started = inTurns({ counter, ratio }, batch);
+          expect(new Set(started)).toEqual(new Set(batch));
+          expect(started).toHaveLength(batch.length);
+        },
+      ),
+    );
+  });
+});

@@ -1,4 +1,4 @@
-import { priorityFloor } from "./priority.ts";
+import { type Priority, priorityFloor, priorityTier } from "./priority.ts";
 
 /** Where the priority rotation stands: the next `limit` turns are `counter + 1, counter + 2, …`. */
 export interface Turn {
@@ -85,6 +85,22 @@ export function takeTurns(plan: ClaimPlan, waiting: readonly WaitingJob[]): numb
     if (!tierOrder[floor].some(takeFrom)) break;
   }
   return taken;
+}
+
+/**
+ * What a claim brought, in the order in which its turns took it: however many a claim brings at once, none of the
+ * lower priorities waits behind more of the higher ones than the rotation says. `jobs` are in the claim's order.
+ */
+export function inTurns<T extends { readonly kind: string; readonly priority: Priority }>(
+  turn: Turn,
+  jobs: readonly T[],
+): readonly T[] {
+  if (turn.ratio === null || jobs[0]?.priority === jobs.at(-1)?.priority) return jobs;
+  const kinds = [...new Set(jobs.map(({ kind }) => kind))];
+  const limit = jobs.length;
+  const plan = { limit, kinds: kinds.map((kind) => ({ kind, limit })), turn };
+  const waiting = jobs.map(({ kind, priority }) => ({ kind, tier: priorityTier(priority) }));
+  return takeTurns(plan, waiting).map((index) => jobs[index] as T);
 }
 
 /** For a floor, the tiers in the order a turn tries them. */

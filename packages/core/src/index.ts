@@ -103,8 +103,10 @@ export {
 
 // ── decisions ────────────────────────────────────────────────────────────────────────────────────
 
+export { planAhead, type WorkObserved } from "./claim-ahead.ts";
 export {
   type ClaimPlan,
+  inTurns,
   type KindLoad,
   planClaim,
   type Turn,

@@ -90,22 +90,36 @@ export async function mergeAndSend(
 const maxTurnMs = 2_000;
 
 /**
- * Merges of one key that have lost a conflict, one at a time in a process, whichever queues and pools they come
- * through: racing against each other, of fifty at once one would win and all others start over.
+ * Merges of one key, one at a time in a process once any has lost a conflict, whichever queues and pools they come
+ * through: racing against each other, of fifty at once one would win and all others start over. Who keeps losing
+ * keeps its turn, and newcomers wait behind it, so that nobody starves.
  */
 const turns = new Turns(maxTurnMs);
+
+/** Whose turn it is races with few others, and would only lose to them by staying away for longer. */
+const maxDelayInTurnMs = 40;
 
 /** As `mergeAndSend`, repeated while conflicts are lost. */
 export function mergeUntilSent(
   port: MergingPort,
   jobs: readonly QueuedJob[],
 ): Promise<readonly EnqueuedJob[]> {
-  return repeatConflicts((conflict) => {
-    const send = () => mergeAndSend(port, jobs, conflict);
-    if (!isVenturiError(conflict) || conflict.code !== "merge") return send();
-    const names = undecidedKeys(jobs).map(({ kind, dedupKey }) => `${kind}\n${dedupKey}`);
-    return turns.take(names, send);
-  });
+  const names = undecidedKeys(jobs).map(({ kind, dedupKey }) => `${kind}\n${dedupKey}`);
+  const startedAt = performance.now();
+  const send = (conflict: unknown) => mergeAndSend(port, jobs, conflict);
+  return repeatConflicts(
+    (conflict) => {
+      const lost = isVenturiError(conflict) && conflict.code === "merge";
+      if (!lost && !turns.areTaken(names)) return send(conflict);
+      return turns.take(names, () =>
+        repeatConflicts((latest) => send(latest ?? conflict), {
+          startedAt,
+          maxDelayMs: maxDelayInTurnMs,
+        }),
+      );
+    },
+    { startedAt },
+  );
 }
 
 interface UndecidedKey {

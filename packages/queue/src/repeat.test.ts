@@ -55,3 +55,21 @@ it("names the conflict, not the transaction that it ended", async () => {
   await vi.runAllTimersAsync();
   await result;
 });
+
+it("delays grow to a second, or to what the caller says, and count from when it says", async () => {
+  vi.spyOn(Math, "random").mockReturnValue(1);
+  const attempts: number[] = [];
+  const statement = vi.fn(() => {
+    attempts.push(performance.now());
+    return Promise.reject(failure("40P01"));
+  });
+  const startedAt = performance.now() - 9_500;
+  const result = expect(
+    repeatConflicts(statement, { startedAt, maxDelayMs: 40 }),
+  ).rejects.toThrow();
+  await vi.runAllTimersAsync();
+  await result;
+  const delays = attempts.slice(1).map((at, index) => at - (attempts[index] ?? 0));
+  expect(delays.slice(0, 5)).toEqual([5, 10, 20, 40, 40]);
+  expect(performance.now() - startedAt).toBeLessThanOrEqual(10_000);
+});

@@ -3,7 +3,6 @@ import { isVenturiError, type VenturiError } from "@venturi/core";
 /** How long a statement that lost a conflict is repeated before its error is passed on. */
 const maxRepeatMs = 10_000;
 const firstDelayMs = 5;
-const maxDelayMs = 1_000;
 
 /**
  * Serialization failure, deadlock, the same id at the same moment in another call, a pending job that has changed since
@@ -17,6 +16,13 @@ function isConflict(error: unknown): error is VenturiError {
 /** The error of a statement inside a transaction that an earlier error has already ended. */
 const abortedTransaction = "25P02";
 
+export interface RepeatOptions {
+  /** On the clock of `performance.now()`: what the ten seconds count from. Default: now. */
+  readonly startedAt?: number;
+  /** What the delays between attempts grow to. Default: 1,000. */
+  readonly maxDelayMs?: number;
+}
+
 /**
  * Repeats a statement that lost a conflict with another transaction, with growing jittered delays
  * for up to ten seconds. The statement is told the conflict before it.
@@ -24,8 +30,10 @@ const abortedTransaction = "25P02";
  * A connection may turn out to be inside a transaction that its owner began: then nothing can be
  * repeated, and the conflict itself is what the caller has to know.
  */
-export async function repeatConflicts<T>(statement: (conflict: unknown) => Promise<T>): Promise<T> {
-  const startedAt = performance.now();
+export async function repeatConflicts<T>(
+  statement: (conflict: unknown) => Promise<T>,
+  { startedAt = performance.now(), maxDelayMs = 1_000 }: RepeatOptions = {},
+): Promise<T> {
   let conflict: unknown;
   for (let delayMs = firstDelayMs; ; delayMs = Math.min(delayMs * 2, maxDelayMs)) {
     try {

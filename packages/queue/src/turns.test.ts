@@ -54,3 +54,19 @@ it("whoever has waited for too long goes ahead, and work that fails lets the nex
   expect(await turns.take(["a"], async () => "done")).toBe("done");
   stuck.end("stuck");
 });
+
+it("says whether anybody has or awaits a turn, so that newcomers stand in line", async () => {
+  const turns = new Turns(60_000);
+  const { take, end } = recorder(turns);
+  expect(turns.areTaken(["a"])).toBe(false);
+  const held = [take("1", ["a", "b"]), take("2", ["b"])];
+  await turn();
+  expect(turns.areTaken(["c", "a"])).toBe(true);
+  end("1");
+  await turn();
+  expect(turns.areTaken(["a"])).toBe(false);
+  expect(turns.areTaken(["b"])).toBe(true);
+  end("2");
+  await Promise.all(held);
+  expect(turns.areTaken(["a", "b"])).toBe(false);
+});

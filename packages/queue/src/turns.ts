@@ -10,6 +10,11 @@ export class Turns {
     this.#maxWaitMs = maxWaitMs;
   }
 
+  /** Whether somebody has or awaits a turn on any of the names. */
+  areTaken(names: readonly string[]): boolean {
+    return names.some((name) => this.#last.has(name));
+  }
+
   async take<T>(names: readonly string[], work: () => Promise<T>): Promise<T> {
     let end: () => void = () => undefined;
     const ended = new Promise<void>((resolve) => {

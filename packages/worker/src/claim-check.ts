@@ -9,15 +9,15 @@ export interface ClaimCheckOptions {
   readonly store: Pick<WorkerStore, "findStale">;
   readonly worker: WorkerId;
   readonly logger: Logger;
-  /** Runs whose handlers have not ended. */
-  readonly running: () => readonly Run[];
+  /** Claims whose handlers have not ended, or not started. */
+  readonly claims: () => readonly Run[];
   /** The run no longer holds its claim. */
   readonly onLost: (run: Run) => void;
 }
 
 /**
- * Finds out which running handlers have lost their claims, once there is reason to think that others took this worker
- * for dead: such a handler works in vain.
+ * Finds out which claims of this worker are lost, once there is reason to think that others took it for dead: their
+ * handlers work in vain, or would.
  */
 export class ClaimCheck {
   readonly #options: ClaimCheckOptions;
@@ -50,9 +50,9 @@ export class ClaimCheck {
   }
 
   async #look(): Promise<void> {
-    const { store, worker, running, onLost } = this.#options;
+    const { store, worker, claims: held, onLost } = this.#options;
     // Runs that start from now on may not be in the answer.
-    const runs = running();
+    const runs = held();
     if (runs.length === 0) return;
     const limit = runs.length + spareClaims;
     const holders = [{ worker, overdueOnly: false }];
@@ -60,11 +60,11 @@ export class ClaimCheck {
     const { claims } = await store.findStale({ holders, orphans: false, limit, signal });
     // Cut off, the list says nothing about what is not on it.
     if (claims.length >= limit || signal.aborted) return;
-    const held = new Map(claims.map(({ jobId, runCount }) => [jobId, runCount]));
+    const listed = new Map(claims.map(({ jobId, runCount }) => [jobId, runCount]));
     for (const run of runs) {
       // A run that has been completed in its handler's own transaction is off the list as well.
       if (run.hasEnded || run.completion !== "none") continue;
-      if (held.get(run.job.id) !== run.job.runCount) onLost(run);
+      if (listed.get(run.job.id) !== run.job.runCount) onLost(run);
     }
   }
 }

@@ -15,6 +15,7 @@ let requests: { readonly at: number; readonly request: ClaimRequest }[];
 let batches: number[];
 let room: boolean;
 let answer: (request: ClaimRequest) => ClaimResult | Promise<ClaimResult>;
+let ahead: number;
 let loop: ClaimLoop;
 let answerLost: () => Promise<void>;
 let start: number;
@@ -25,6 +26,7 @@ beforeEach(() => {
   requests = [];
   batches = [];
   room = true;
+  ahead = 0;
   answer = () => none;
   answerLost = async () => undefined;
   loopWith({});
@@ -44,6 +46,7 @@ function loopWith({ concurrency = 4, pollMaxMs = 30_000 }): void {
     clock,
     logger: recordingLogger().logger,
     slots,
+    ahead: () => ahead,
     terms: () => ({ leaseMs: 900_000, backstop: 20 }),
     priorityRatio: 4,
     pollMaxMs,

@@ -1,4 +1,12 @@
-import type { ClaimedJob, ClaimResult, JobId, Logger, WorkerId, WorkerStore } from "@venturi/core";
+import {
+  type ClaimedJob,
+  type ClaimResult,
+  inTurns,
+  type JobId,
+  type Logger,
+  type WorkerId,
+  type WorkerStore,
+} from "@venturi/core";
 import type { CancelTimer, Clock } from "./clock.ts";
 import { GrowingDelay } from "./growing-delay.ts";
 import type { Slots } from "./slots.ts";
@@ -30,6 +38,8 @@ export interface ClaimLoopOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly slots: Slots;
+  /** How many jobs to hold beside those that have slots. */
+  readonly ahead: () => number;
   readonly terms: (kind: string) => ClaimTerms;
   readonly priorityRatio: number | null;
   readonly pollMaxMs: number;
@@ -45,8 +55,8 @@ export interface ClaimLoopOptions {
 }
 
 /**
- * Asks for jobs whenever slots are free and jobs may wait, one claim at a time; sleeps otherwise, until something is
- * due, a wake-up, or `pollMax`.
+ * Asks for jobs whenever slots are free, or few are claimed ahead of them, and jobs may wait: one claim at a time;
+ * sleeps otherwise, until something is due, a wake-up, or `pollMax`.
  */
 export class ClaimLoop {
   readonly #options: ClaimLoopOptions;
@@ -111,14 +121,14 @@ export class ClaimLoop {
   }
 
   #tryClaim(): void {
-    const { clock, slots, priorityRatio: ratio, hasRoom } = this.#options;
+    const { clock, slots, ahead, priorityRatio: ratio, hasRoom } = this.#options;
     if (this.#claiming || this.#stopped) return;
     const wait = this.#notBefore - clock.now();
     if (wait > 0) {
       this.#sleep(wait);
       return;
     }
-    const plan = slots.plan({ counter: this.#counter, ratio });
+    const plan = slots.plan({ counter: this.#counter, ratio }, ahead());
     if (plan === null || !hasRoom()) return;
     this.#claiming = this.#claim(plan).finally(() => {
       this.#claiming = null;
@@ -156,7 +166,8 @@ export class ClaimLoop {
     this.#counter += jobs.length;
     slots.learn(plan, jobs);
     if (jobs.length < plan.limit) this.#sleep(this.#waitAfter(result));
-    if (jobs.length > 0) onBatch({ jobs, sentAt, receivedAt: clock.now() });
+    if (jobs.length > 0)
+      onBatch({ jobs: inTurns(plan.turn, jobs), sentAt, receivedAt: clock.now() });
     else if (!this.#stopped) onEmpty?.();
   }
 

@@ -6,9 +6,13 @@ import {
   type Logger,
   type MaybePromise,
   type RunResult,
+  type StaleClaim,
   type VenturiError,
 } from "@venturi/core";
+import type { ClaimAhead } from "./claim-ahead.ts";
+import { ClaimBuffer } from "./claim-buffer.ts";
 import type { ClaimBatch } from "./claim-loop.ts";
+import type { CancelTimer } from "./clock.ts";
 import type { HandlerRegistry } from "./handler-registry.ts";
 import { type ContextServices, RunContext } from "./job-context.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
@@ -17,9 +21,16 @@ import { Run } from "./run.ts";
 import { isAbort, resultOfReturn, resultOfThrow, uncommitted, undecodable } from "./run-result.ts";
 import type { Slots } from "./slots.ts";
 
+/**
+ * Starting handlers may take this long before whatever else is ready has its turn, in milliseconds: what has ended is
+ * settled, and more is claimed, while the rest still waits.
+ */
+const mostTurnMs = 2;
+
 export interface DispatcherOptions {
   readonly registry: HandlerRegistry;
   readonly slots: Slots;
+  readonly ahead: ClaimAhead;
   readonly leases: LeaseKeeper<Run>;
   readonly services: ContextServices;
   readonly logger: Logger;
@@ -37,11 +48,24 @@ export interface DispatcherOptions {
 export class Dispatcher {
   readonly #options: DispatcherOptions;
   readonly #running = new Set<Run>();
+  readonly #buffer: ClaimBuffer<Run>;
+  #isStarting = false;
+  #turnStartedAt = 0;
+  #cancelTurn: CancelTimer | null = null;
   #shutdown: VenturiError | null = null;
   #whenIdle: (() => void)[] = [];
 
   constructor(options: DispatcherOptions) {
+    const { services, ahead } = options;
     this.#options = options;
+    this.#buffer = new ClaimBuffer<Run>({
+      clock: services.clock,
+      isAuto: ahead.isAuto,
+      onOverdue: (runs) => {
+        ahead.stalled();
+        for (const run of runs) this.#giveUp(run);
+      },
+    });
   }
 
   /** Handlers that have not ended. */
@@ -49,14 +73,22 @@ export class Dispatcher {
     return this.#running.size;
   }
 
-  /** Runs whose handlers have not ended. */
+  /** Claims whose handlers have not ended, or not started. */
   runs(): Run[] {
-    return [...this.#running];
+    return [...this.#running, ...this.#buffer.waiting()];
   }
 
-  /** Starts the handlers of what a claim brought; after `stop` the claims are undone instead. */
+  /** Whether this claim waits for a slot. */
+  isWaiting({ jobId, runCount }: StaleClaim): boolean {
+    return this.#buffer.waiting().some(({ job }) => job.id === jobId && job.runCount === runCount);
+  }
+
+  /**
+   * Starts the handlers of what a claim brought as slots allow, in the claim's order; after `stop` the claims are
+   * undone instead.
+   */
   start({ jobs, sentAt, receivedAt }: ClaimBatch): void {
-    const { registry, slots, leases, logger, onUnstarted } = this.#options;
+    const { registry, slots, logger, onUnstarted } = this.#options;
     for (const job of jobs) {
       const registration = registry.get(job.kind);
       const run = registration && new Run(job, registration, sentAt, receivedAt);
@@ -68,16 +100,19 @@ export class Dispatcher {
         onUnstarted(job, sentAt + job.leaseMs);
         continue;
       }
-      slots.take(run.registration.slots, job.id);
-      this.#running.add(run);
-      leases.watch(run);
-      this.#decode(run);
+      slots.reserve(run.registration.slots);
+      this.#buffer.push(run);
     }
+    this.#fill();
+    this.#buffer.watch();
   }
 
   /** Tells every handler to come to an end, and starts no more. */
   stop(reason: VenturiError): void {
     this.#shutdown = reason;
+    this.#cancelTurn?.();
+    this.#buffer.stop();
+    for (const run of this.#buffer.takeAll()) this.#giveUp(run);
     for (const run of [...this.#running]) run.abort(reason);
   }
 
@@ -101,6 +136,10 @@ export class Dispatcher {
   /** A run no longer holds its claim, although its handler goes on: its job is not to be started beside it. */
   claimLost(run: Run): void {
     if (run.hasEnded) return;
+    if (this.#buffer.remove(run)) {
+      this.#giveUp(run);
+      return;
+    }
     const { slots, leases } = this.#options;
     const message = "this run has lost its claim: stop, someone else may run the job";
     leases.release(run);
@@ -112,6 +151,51 @@ export class Dispatcher {
   idle(): Promise<void> {
     if (this.#running.size === 0) return Promise.resolve();
     return new Promise((resolve) => this.#whenIdle.push(resolve));
+  }
+
+  /** Starts what has a slot. */
+  #fill(): void {
+    if (this.#isStarting) return;
+    this.#isStarting = true;
+    const { slots, leases, ahead, services } = this.#options;
+    const { clock } = services;
+    while (this.#buffer.size > 0 && slots.hasFree) {
+      const now = clock.now();
+      if (!this.#hasTurn(now)) break;
+      const run = this.#buffer.shift() as Run;
+      // It may have waited for too long while nothing else had its turn, or be an earlier claim's that still runs.
+      if (run.leaseEndsAt <= now || slots.isRunning(run.job.id)) {
+        slots.lose(run.job.id);
+        this.#giveUp(run);
+        continue;
+      }
+      ahead.busy(now);
+      run.startedAt = now;
+      slots.start(run.registration.slots, run.job.id);
+      this.#running.add(run);
+      leases.watch(run);
+      this.#decode(run);
+    }
+    this.#isStarting = false;
+    if (this.#running.size === 0) ahead.idle(clock.now());
+  }
+
+  /** Whether more may be started now; if not, the rest follows on the next turn of the event loop. */
+  #hasTurn(now: number): boolean {
+    if (this.#cancelTurn !== null) return now - this.#turnStartedAt < mostTurnMs;
+    this.#turnStartedAt = now;
+    this.#cancelTurn = this.#options.services.clock.soon(() => {
+      this.#cancelTurn = null;
+      this.#fill();
+    });
+    return true;
+  }
+
+  /** A claim does not start: it is undone. */
+  #giveUp(run: Run): void {
+    const { slots, onUnstarted } = this.#options;
+    slots.giveUp(run.registration.slots);
+    onUnstarted(run.job, run.leaseEndsAt);
   }
 
   #decode(run: Run): void {
@@ -212,11 +296,14 @@ export class Dispatcher {
   }
 
   #leave(run: Run): void {
-    const { slots, leases } = this.#options;
+    const { slots, leases, ahead, services } = this.#options;
+    const now = services.clock.now();
     run.hasEnded = true;
     this.#running.delete(run);
     leases.release(run);
+    ahead.ended(now - run.startedAt, now);
     slots.free(run.registration.slots, run.job.id);
+    this.#fill();
     if (this.#running.size > 0) return;
     const waiters = this.#whenIdle;
     this.#whenIdle = [];

@@ -110,13 +110,12 @@ describe("numbers", () => {
     expect(refused({ jitterFraction: "0.5" })).toBe("jitterFraction");
   });
 
-  test("prefetch is 0 or auto, and a number says why it is not accepted yet", () => {
-    for (const prefetch of [0, "auto"] as const) expect(refused({ prefetch })).toBeUndefined();
-    for (const prefetch of [10, -1, "some", null]) expect(refused({ prefetch })).toBe("prefetch");
-    const many = { prefetch: 10 } as unknown as WorkerOptions;
-    expect(() => resolveWorkerOptions(many)).toThrow(
-      /claim ahead, which this version cannot do yet/,
-    );
+  test("prefetch is auto or a whole number from 0 to 10,000", () => {
+    for (const prefetch of ["auto", 0, 10, 10_000] as const)
+      expect(resolveWorkerOptions({ prefetch }).prefetch).toBe(prefetch);
+    for (const prefetch of [-1, 1.5, 10_001, Number.NaN, "some", "10", null])
+      expect(refused({ prefetch })).toBe("prefetch");
+    expect(resolveWorkerOptions({}).prefetch).toBe("auto");
   });
 });
 

@@ -12,6 +12,7 @@ import {
   silentLogger,
   toLeaseMs,
 } from "@venturi/core";
+import type { Prefetch } from "./claim-ahead.ts";
 
 /** How a defect in a handler settles. */
 export type PanicPolicy = "retry" | "dead";
@@ -81,11 +82,13 @@ export interface WorkerOptions<State = undefined> {
    */
   readonly priorityRatio?: number | null;
   /**
-   * Jobs claimed ahead of a free slot. In this version none are: 0 and "auto" are accepted and both claim for free
-   * slots only.
+   * How many jobs are claimed before there is a slot for them, so that no slot waits for the database; they count
+   * towards their kind's cap. "auto": as many as end in about 25 ms, none where handlers take longer, and each for a
+   * second at most, then others may have it. A number from 0 fixes it, each for a third of its lease at most; 0 claims
+   * for free slots only.
    * @defaultValue "auto"
    */
-  readonly prefetch?: "auto" | 0;
+  readonly prefetch?: Prefetch;
   /**
    * What the journal calls this worker, up to 200 characters.
    * @defaultValue host:pid:random
@@ -128,6 +131,7 @@ export interface ResolvedWorkerOptions<State> {
   readonly backstop: number | null;
   readonly panicPolicy: PanicPolicy;
   readonly priorityRatio: number | null;
+  readonly prefetch: Prefetch;
   readonly name: string;
   readonly logger: Logger;
 }
@@ -163,7 +167,6 @@ export function resolveWorkerOptions<State>(
   };
   const duration = (name: Known, leastMs: number): number =>
     Math.max(durationMs(pick(name), name), leastMs);
-  checkPrefetch(pick("prefetch"));
   return {
     state: options.state as State,
     concurrency:
@@ -184,6 +187,7 @@ export function resolveWorkerOptions<State>(
       "priorityRatio",
       "null for strict priority",
     ),
+    prefetch: toPrefetch(pick("prefetch")),
     name: options.name === undefined ? uniqueName() : toName(options.name),
     logger: toLogger(pick("logger")),
   };
@@ -197,6 +201,9 @@ function defaultConcurrency(): number {
 function uniqueName(): string {
   return `${hostname() || "unknown"}:${process.pid}:${randomBytes(4).toString("hex")}`;
 }
+
+/** More at once brings nothing, and all of it has to be handed back at a stop. */
+const mostPrefetch = 10_000;
 
 /** What a store can be asked with: databases count in 32 bits. */
 const mostCount = 2_147_483_647;
@@ -248,12 +255,12 @@ function toPanicPolicy(value: unknown): PanicPolicy {
   throw invalidArgument("panicPolicy", `is ${show(value)}`, 'pass "retry" or "dead"');
 }
 
-function checkPrefetch(value: unknown): void {
-  if (value === "auto" || value === 0) return;
+function toPrefetch(value: unknown): Prefetch {
+  if (value === "auto" || value === 0 || (isCount(value) && value <= mostPrefetch)) return value;
   throw invalidArgument(
     "prefetch",
-    isCount(value) ? "asks to claim ahead, which this version cannot do yet" : `is ${show(value)}`,
-    'pass "auto" or 0',
+    `is ${show(value)}`,
+    `pass "auto" or a whole number from 0 to ${mostPrefetch}`,
   );
 }
 

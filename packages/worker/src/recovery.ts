@@ -48,6 +48,8 @@ export interface RecoveryOptions {
    * throws, and never takes long.
    */
   readonly backoffOf: (claim: StaleClaim) => Backoff | Promise<Backoff>;
+  /** Whether a claim of this very worker waits for a slot: it will be handed back, which is no failure of its job. */
+  readonly isWaiting?: (claim: StaleClaim) => boolean;
   /** Jobs are pending again. */
   readonly onRecovered: () => void;
   /** A claim given to `recoverOwn` is recovered, or was lost before. */
@@ -208,11 +210,11 @@ export class RecoveryService {
   }
 
   async #findAndRecover(holders: { worker: WorkerId; overdueOnly: boolean }[], orphans: boolean) {
-    const { store } = this.#options;
+    const { store, isWaiting } = this.#options;
     const signal = this.#abort.signal;
     const limit = scanLimit + this.#refused.size;
     const { claims } = await store.findStale({ holders, orphans, limit, signal });
-    const fresh = claims.filter((claim) => !this.#refused.has(keyOf(claim)));
+    const fresh = claims.filter((claim) => !this.#refused.has(keyOf(claim)) && !isWaiting?.(claim));
     return {
       claims: fresh,
       applied: await this.#recover(fresh),

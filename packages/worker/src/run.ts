@@ -29,6 +29,10 @@ const nothing = Symbol("nothing");
 export class Run implements Leased {
   readonly job: ClaimedJob;
   readonly registration: Registration;
+  /** Monotonic instant of the claim's answer. */
+  readonly receivedAt: number;
+  /** Monotonic instant when the handler was called. */
+  startedAt = 0;
   /** Monotonic instant when the lease ends at the earliest: counted from before the claim was sent. */
   leaseEndsAt: number;
   /** Monotonic instant when the lease has ended for certain: counted from the claim's answer. */
@@ -55,6 +59,7 @@ export class Run implements Leased {
   constructor(job: ClaimedJob, registration: Registration, sentAt: number, receivedAt: number) {
     this.job = job;
     this.registration = registration;
+    this.receivedAt = receivedAt;
     this.leaseEndsAt = sentAt + job.leaseMs;
     this.overdueAt = receivedAt + job.leaseMs;
     this.leaseMs = job.leaseMs;

@@ -8,6 +8,7 @@ import {
   type WorkerRegistration,
   type WorkerStore,
 } from "@venturi/core";
+import { ClaimAhead } from "./claim-ahead.ts";
 import { ClaimCheck } from "./claim-check.ts";
 import { ClaimLoop } from "./claim-loop.ts";
 import type { Clock } from "./clock.ts";
@@ -88,12 +89,14 @@ class Session {
     const { store, clock, options, registry, slots, shutdown, registration, worker, once } = setup;
     const { logger, backoff, jitterFraction, concurrency } = options;
     const common = { store, worker, clock, logger };
+    const ahead = new ClaimAhead(options.prefetch, concurrency);
     const policy = new Policy({ clock, registry, backoff, jitterFraction, logger });
     this.#setup = setup;
     this.#recovery = new RecoveryService({
       ...common,
       jitterFraction,
       backoffOf: (claim) => policy.recoveryBackoff(claim),
+      isWaiting: (claim) => claim.holder === worker && this.#dispatcher.isWaiting(claim),
       onRecovered: () => this.#claimLoop.wake(),
       onOwnDone: ({ jobId, runCount }) => this.#held.remove(jobId, runCount),
     });
@@ -109,7 +112,7 @@ class Session {
     const onLost = (run: Run): void => this.#claimLost(run);
     this.#claimCheck = new ClaimCheck({
       ...common,
-      running: () => this.#dispatcher.runs(),
+      claims: () => this.#dispatcher.runs(),
       onLost,
     });
     this.#extender = new LeaseExtender({
@@ -165,6 +168,7 @@ class Session {
     this.#dispatcher = new Dispatcher({
       registry,
       slots,
+      ahead,
       logger,
       leases: this.#leases,
       services: {
@@ -191,6 +195,7 @@ class Session {
     this.#claimLoop = new ClaimLoop({
       ...common,
       slots,
+      ahead: () => ahead.target,
       priorityRatio: options.priorityRatio,
       pollMaxMs: once ? Number.POSITIVE_INFINITY : options.pollMaxMs,
       terms: (kind) => {
@@ -198,7 +203,7 @@ class Session {
         return { leaseMs: known?.leaseMs ?? options.leaseMs, backstop: known?.backstop ?? null };
       },
       exclude: () => [...this.#seen],
-      hasRoom: () => this.#settler.size <= 2 * concurrency + spareResults,
+      hasRoom: () => this.#settler.size <= 2 * (concurrency + ahead.target) + spareResults,
       onAnswerLost: () =>
         undoLostClaims({
           ...common,
@@ -292,6 +297,8 @@ class Session {
   }
 
   #isAtRest(): boolean {
-    return this.#dispatcher.running === 0 && this.#settler.size === 0 && this.#handBack.size === 0;
+    const { slots } = this.#setup;
+    const isRunning = this.#dispatcher.running + slots.ahead > 0;
+    return !isRunning && this.#settler.size === 0 && this.#handBack.size === 0;
   }
 }

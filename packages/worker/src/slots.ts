@@ -9,7 +9,8 @@ export interface KindSlots extends KindLoad {
 
 /**
  * Counts running handlers: at most `concurrency`, at most its cap of a kind. A handler whose lease was lost still
- * runs, so it still counts.
+ * runs, so it still counts. A job claimed ahead counts towards its kind's cap as if it ran, so that it can start as
+ * soon as any slot is free.
  */
 export class Slots {
   readonly concurrency: number;
@@ -19,6 +20,7 @@ export class Slots {
   readonly #lost = new Set<JobId>();
   /** Jobs whose claims are being undone. */
   readonly #undoing = new Set<JobId>();
+  #ahead = 0;
   #onFree: (mayClaimAgain: boolean) => void = () => undefined;
 
   constructor(concurrency: number) {
@@ -37,6 +39,33 @@ export class Slots {
 
   isRunning(jobId: JobId): boolean {
     return this.#running.has(jobId);
+  }
+
+  /** Jobs claimed that have not started. */
+  get ahead(): number {
+    return this.#ahead;
+  }
+
+  get hasFree(): boolean {
+    return this.#running.size < this.concurrency;
+  }
+
+  /** A job has been claimed: its place is kept until it starts, or is given up. */
+  reserve(kind: KindSlots): void {
+    kind.held += 1;
+    this.#ahead += 1;
+  }
+
+  /** A job that was claimed does not start. */
+  giveUp(kind: KindSlots): void {
+    kind.held -= 1;
+    this.#ahead -= 1;
+  }
+
+  /** The handler of a job that was claimed starts. */
+  start(kind: KindSlots, jobId: JobId): void {
+    this.giveUp(kind);
+    this.take(kind, jobId);
   }
 
   /** A handler starts. */
@@ -81,10 +110,14 @@ export class Slots {
     for (const kind of this.#kinds) kind.mayWait = true;
   }
 
-  /** What to claim now; null when there is no room, or nothing waits for the room there is. */
-  plan(turn: Turn): ClaimPlan | null {
-    const free = this.concurrency - this.#running.size;
-    if (free < 1) return null;
+  /**
+   * What to claim now: for all slots that are free, and `ahead` jobs more. Null when nothing waits for the room there
+   * is; when there is none; and while all slots are busy and what has been claimed ahead is over half of it.
+   */
+  plan(turn: Turn, ahead = 0): ClaimPlan | null {
+    const taken = this.#running.size + this.#ahead;
+    const free = this.concurrency + ahead - taken;
+    if (free < 1 || (taken >= this.concurrency && this.#ahead > ahead / 2)) return null;
     // A claim is worth its statement only if a kind that has room may have jobs waiting.
     if (!this.#kinds.some(({ mayWait, cap, held }) => mayWait && (cap === null || held < cap)))
       return null;

@@ -192,8 +192,9 @@ describe("a worker", () => {
     new Worker(store, { concurency: 4 });
     // @ts-expect-error text from configuration goes through parseDuration
     new Worker(store, { pollMax: "soon" });
-    // @ts-expect-error nothing is claimed ahead in this version
     new Worker(store, { prefetch: 10 });
+    // @ts-expect-error another word
+    new Worker(store, { prefetch: "all" });
   });
 
   test("reports what it did", () => {

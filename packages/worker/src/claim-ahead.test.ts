@@ -1,0 +1,59 @@
+import { expect, test } from "vitest";
+import { ClaimAhead } from "./claim-ahead.ts";
+
+/** Handlers that run one after the other, `slots` at once, for `forMs`. */
+function work(ahead: ClaimAhead, { tookMs = 1, slots = 4, forMs = 100, from = 0 }): number {
+  for (let now = from; now < from + forMs; now += tookMs) {
+    ahead.busy(now);
+    for (let slot = 0; slot < slots; slot += 1) ahead.ended(tookMs, now + tookMs);
+  }
+  return from + forMs;
+}
+
+test("nothing is claimed ahead before anything is known", () => {
+  expect(new ClaimAhead("auto", 4).target).toBe(0);
+});
+
+test("auto follows the work: as many as end in 25 ms", () => {
+  const ahead = new ClaimAhead("auto", 4);
+  const now = work(ahead, { tookMs: 1 });
+  expect(ahead.target).toBe(100);
+  work(ahead, { tookMs: 2, from: now });
+  expect(ahead.target).toBe(50);
+});
+
+test("auto knows after two rounds of its slots, so that a worker need not warm up", () => {
+  const ahead = new ClaimAhead("auto", 4);
+  work(ahead, { forMs: 2 });
+  expect(ahead.target).toBe(100);
+});
+
+test("the time in which no handler runs does not count", () => {
+  const ahead = new ClaimAhead("auto", 4);
+  for (let now = 0; now < 10_000; now += 100) {
+    work(ahead, { forMs: 2, from: now });
+    ahead.idle(now + 2);
+  }
+  expect(ahead.target).toBe(100);
+});
+
+test("auto claims nothing ahead where handlers are long, also where all end at once", () => {
+  const ahead = new ClaimAhead("auto", 100);
+  work(ahead, { tookMs: 1_000, slots: 100, forMs: 5_000 });
+  expect(ahead.target).toBe(0);
+});
+
+test("auto starts over once what was claimed ahead had to wait", () => {
+  const ahead = new ClaimAhead("auto", 4);
+  work(ahead, {});
+  ahead.stalled();
+  expect(ahead.target).toBe(0);
+});
+
+test("a number stays what it is", () => {
+  const ahead = new ClaimAhead(7, 4);
+  expect(ahead.target).toBe(7);
+  work(ahead, {});
+  ahead.stalled();
+  expect(ahead.target).toBe(7);
+});
