@@ -1,46 +1,62 @@
-import { Logger, run, runMigrations } from "graphile-worker";
-import pg from "pg";
-import { Meter } from "../meter.ts";
-import { batchSize, payload, readSettings } from "./settings.ts";
+import { Logger, makeWorkerUtils, type RunnerOptions, run, runMigrations } from "graphile-worker";
+import type pg from "pg";
+import type { Payload, Producer, RunningWorker, System, Variant, WorkRequest } from "./system.ts";
 
-const { databaseUrl, jobs, concurrency, payloadBytes } = readSettings();
 const logger = new Logger(() => () => undefined);
 
-await runMigrations({ connectionString: databaseUrl, logger });
-const pool = new pg.Pool({ connectionString: databaseUrl, max: 1 });
-const meter = new Meter(databaseUrl, jobs);
-await meter.enqueue(async () => {
-  for (let first = 0; first < jobs; first += batchSize) {
-    const specs = Array.from({ length: batchSize }, (_, index) => ({
-      identifier: "noop",
-      payload: payload(first + index, payloadBytes),
-    }));
-    // Its documented way to add many jobs at once.
-    await pool.query(
-      "select graphile_worker.add_jobs(array(select json_populate_recordset(null::graphile_worker.job_spec, $1::json)))",
-      [JSON.stringify(specs)],
-    );
-  }
-});
-await pool.end();
-const figures = await meter.drain(async () => {
-  const runner = await run({
-    connectionString: databaseUrl,
+/** Its documentation's settings for throughput: a local queue, and results written in batches without delay. */
+function preset(variant: Variant, concurrency: number) {
+  if (variant === "defaults") return null;
+  return {
+    maxPoolSize: concurrency + 1,
+    localQueue: { size: 500 },
+    completeJobBatchDelay: 0,
+    failJobBatchDelay: 0,
+  };
+}
+
+async function produce(url: string): Promise<Producer> {
+  const utils = await makeWorkerUtils({ connectionString: url, logger });
+  return {
+    add: (payload: Payload) => utils.addJob("noop", payload),
+    addMany: (payloads: readonly Payload[]) =>
+      utils.addJobs(payloads.map((payload) => ({ identifier: "noop", payload }))),
+    // Its documented way from inside a transaction.
+    addWithin: (client: pg.ClientBase, payload: Payload) =>
+      client.query({
+        name: "add_job",
+        text: "select graphile_worker.add_job('noop', $1::json)",
+        values: [JSON.stringify(payload)],
+      }),
+    close: async () => {
+      await utils.release();
+    },
+  };
+}
+
+async function work(request: WorkRequest): Promise<RunningWorker> {
+  const { url, variant, concurrency, handle } = request;
+  const best = preset(variant, concurrency);
+  const options: RunnerOptions = {
+    connectionString: url,
     concurrency,
     noHandleSignals: true,
     logger,
-    taskList: { noop: () => meter.handled() },
-    // Its documentation's settings for throughput: a local queue, and results written in batches without delay.
-    preset: {
-      worker: {
-        maxPoolSize: concurrency + 1,
-        localQueue: { size: 500 },
-        completeJobBatchDelay: 0,
-        failJobBatchDelay: 0,
-      },
-    },
-  });
-  await meter.allHandled;
-  await runner.stop();
-}, null);
-process.stdout.write(`${JSON.stringify(figures)}\n`);
+    taskList: { noop: (payload) => handle((payload as Payload).id) },
+    ...(best === null ? {} : { preset: { worker: best } }),
+  };
+  const runner = await run(options);
+  return { stop: () => runner.stop(), close: () => Promise.resolve() };
+}
+
+export const graphileWorker: System = {
+  prepare: (url) => runMigrations({ connectionString: url, logger }),
+  produce,
+  work,
+  settings: (variant, concurrency) => {
+    const best = preset(variant, concurrency);
+    if (best === null) return { concurrency };
+    const { localQueue, ...rest } = best;
+    return { concurrency, "localQueue.size": localQueue.size, ...rest };
+  },
+};

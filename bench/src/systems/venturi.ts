@@ -2,31 +2,53 @@ import { defineTask } from "@venturi/core";
 import { Queue } from "@venturi/queue";
 import { PostgresStore } from "@venturi/store-postgres";
 import { Worker } from "@venturi/worker";
+import pg from "pg";
 import * as v from "valibot";
-import { Meter } from "../meter.ts";
-import { batchSize, payload, readSettings } from "./settings.ts";
+import type { Payload, Producer, RunningWorker, System, Variant, WorkRequest } from "./system.ts";
 
-const { databaseUrl, jobs, concurrency, payloadBytes } = readSettings();
-const Noop = defineTask({ kind: "noop", payload: v.object({ id: v.number(), pad: v.string() }) });
+const schema = v.object({ id: v.number(), pad: v.string() });
+const Noop = defineTask({ kind: "noop", payload: schema });
 
-const store = await PostgresStore.connect({ connectionString: databaseUrl });
-await store.migrate();
-const queue = new Queue(store);
-const meter = new Meter(databaseUrl, jobs);
-await meter.enqueue(async () => {
-  for (let first = 0; first < jobs; first += batchSize) {
-    const batch = Array.from({ length: batchSize }, (_, index) =>
-      Noop(payload(first + index, payloadBytes)),
-    );
-    await queue.enqueueMany(batch);
+function options(variant: Variant, concurrency: number) {
+  return variant === "best" ? { concurrency, prefetch: 1_000 } : { concurrency };
+}
+
+async function prepare(url: string): Promise<void> {
+  const store = await PostgresStore.connect({ connectionString: url });
+  await store.migrate();
+  await store.close();
+}
+
+/** A lean queue over a pool of the application's. */
+async function produce(url: string): Promise<Producer> {
+  const pool = new pg.Pool({ connectionString: url, max: 16 });
+  const queue = new Queue(pool);
+  return {
+    add: (payload: Payload) => queue.enqueue(Noop(payload)),
+    addMany: (payloads: readonly Payload[]) =>
+      queue.enqueueMany(payloads.map((payload) => Noop(payload))),
+    addWithin: (client: pg.ClientBase, payload: Payload) =>
+      queue.within(client).enqueue(Noop(payload)),
+    close: () => pool.end(),
+  };
+}
+
+async function work(request: WorkRequest): Promise<RunningWorker> {
+  const { url, variant, concurrency, kinds, handle } = request;
+  const store = await PostgresStore.connect({ connectionString: url });
+  const worker = new Worker(store, options(variant, concurrency));
+  worker.register(Noop, ({ id }) => handle(id));
+  for (let kind = 1; kind < kinds; kind += 1) {
+    worker.register(defineTask({ kind: `kind_${kind}`, payload: schema }), ({ id }) => handle(id));
   }
-});
-const worker = new Worker(store, { concurrency }).register(Noop, () => meter.handled());
-const figures = await meter.drain(async () => {
   const running = worker.run();
-  await meter.allHandled;
-  await worker.stop();
-  await running;
-}, "venturi_queue");
-await store.close();
-process.stdout.write(`${JSON.stringify(figures)}\n`);
+  return {
+    stop: async () => {
+      await worker.stop();
+      await running;
+    },
+    close: () => store.close(),
+  };
+}
+
+export const venturi: System = { prepare, produce, work, settings: options };

@@ -1,0 +1,28 @@
+// `npm run bench`: installs, builds the packages as their users get them, then hands over to src/main.ts.
+import { execFileSync } from "node:child_process";
+import { delimiter, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { install } from "../tooling/ci/install.mjs";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const binaries = join(root, "node_modules", ".bin");
+
+await install();
+execFileSync(
+  join(binaries, "turbo"),
+  ["run", "build", "--output-logs=errors-only", "--ui=stream", "--filter=./packages/*"],
+  {
+    cwd: root,
+    stdio: "inherit",
+    env: {
+      ...process.env,
+      PATH: [binaries, process.env.PATH].join(delimiter),
+      TURBO_TELEMETRY_DISABLED: "1",
+      DO_NOT_TRACK: "1",
+    },
+  },
+);
+const { register } = await import("tsx/esm/api");
+register();
+const { main } = await import("./src/main.ts");
+process.exitCode = await main(process.argv.slice(2));

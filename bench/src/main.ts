@@ -1,0 +1,89 @@
+import { existsSync } from "node:fs";
+import { mkdir, writeFile } from "node:fs/promises";
+import { dirname } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { providePostgres } from "@venturi-tooling/postgres";
+import { BenchContext } from "./context.ts";
+import { machine, nodeVersion, packageVersions, serverSettings } from "./measure/machine.ts";
+import { benchNode } from "./node.ts";
+import type { Results } from "./results.ts";
+import { scenarios } from "./scenarios/index.ts";
+import { sizes } from "./sizes.ts";
+
+const usage = `npm run bench -- [--quick | --toy] [--only drain,latency] [--redis URL] [--rounds N] [--out FOLDER]
+
+  --quick   a few minutes instead of more than an hour
+  --toy     for correctness only: tiny sizes, ends with 1 when a system lost a job or ran one twice
+  --only    these scenarios: ${Object.keys(scenarios).join(", ")}
+  --redis   also BullMQ on the Redis server at this URL; its data are removed
+  --out     where results.json and README.md go
+
+DATABASE_URL names a PostgreSQL server to use, with pg_stat_statements preloaded; without it one is started.`;
+
+/** Everything that decides how fast commits are is as a careful operator has it. */
+const serverOptions = {
+  shared_preload_libraries: "pg_stat_statements",
+  shared_buffers: "1GB",
+  max_wal_size: "16GB",
+  checkpoint_timeout: "1h",
+  wal_compression: "off",
+};
+
+export async function main(args: readonly string[]): Promise<number> {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      quick: { type: "boolean", default: false },
+      toy: { type: "boolean", default: false },
+      only: { type: "string" },
+      redis: { type: "string" },
+      rounds: { type: "string" },
+      out: { type: "string" },
+      help: { type: "boolean", default: false },
+    },
+  });
+  if (values.help) {
+    console.log(usage);
+    return 0;
+  }
+  const named = sizes[values.toy ? "toy" : values.quick ? "quick" : "full"];
+  const size = values.rounds === undefined ? named : { ...named, rounds: Number(values.rounds) };
+  const chosen = (values.only ?? Object.keys(scenarios).join(",")).split(",");
+  const unknown = chosen.filter((name) => !(name in scenarios));
+  if (unknown.length > 0) throw new Error(`no scenario ${unknown.join(", ")}\n\n${usage}`);
+  const node = benchNode();
+  await using server = await providePostgres({ settings: serverOptions });
+  const context = new BenchContext({
+    serverUrl: server.url,
+    redisUrl: values.redis ?? null,
+    node,
+    sizes: size,
+    log: (line) => console.log(`${(performance.now() / 1_000).toFixed(1).padStart(7)} s  ${line}`),
+  });
+  const startedAt = new Date();
+  const outcomes: Record<string, unknown> = {};
+  for (const name of chosen) {
+    const scenario = scenarios[name as keyof typeof scenarios];
+    outcomes[name] = await scenario.run(context);
+  }
+  const results = {
+    mode: size.name,
+    startedAt: startedAt.toISOString(),
+    minutes: (Date.now() - startedAt.getTime()) / 60_000,
+    machine: machine(),
+    versions: { node: nodeVersion(node), ...packageVersions() },
+    server: await serverSettings(server.url),
+    sizes: size,
+    settings: context.settings,
+    scenarios: outcomes,
+    problems: context.problems,
+  } as Results;
+  if (values.out !== undefined || size.name !== "toy") {
+    const folder = values.out ?? fileURLToPath(new URL("../../docs/performance", import.meta.url));
+    if (!existsSync(folder)) await mkdir(folder, { recursive: true });
+    await writeFile(`${folder}/results.json`, `${JSON.stringify(results, null, 1)}\n`);
+    console.log(`written to ${dirname(`${folder}/results.json`)}`);
+  }
+  return context.problems.length === 0 ? 0 : 1;
+}
