@@ -34,6 +34,31 @@ test("a start that fails says what the server's log says", async () => {
   await expect(start).rejects.toThrow('unrecognized configuration parameter "no_such_setting"');
 });
 
+test("a server comes back from a crash under its address, with what was committed", async () => {
+  await using server = await startEmbedded({ durable: false });
+  await query(server.url, "create table kept as select 1 as n");
+  for (const end of [server.crash, server.halt]) {
+    await end();
+    await expect(query(server.url, "select 1")).rejects.toThrow("ECONNREFUSED");
+    await server.start();
+    expect(await query(server.url, "select n from kept")).toEqual([{ n: 1 }]);
+  }
+});
+
+test("a standby streams from the server, and takes writes once it is promoted", async () => {
+  await using server = await startEmbedded({ durable: false });
+  const standby = await server.startStandby();
+  await query(server.url, "create table kept as select 1 as n");
+  await expect
+    .poll(() => query(standby.url, "select 1 from pg_class where relname = 'kept'"))
+    .toHaveLength(1);
+  await expect(query(standby.url, "insert into kept values (2)")).rejects.toThrow("read-only");
+  await server.crash();
+  await standby.promote();
+  await query(standby.url, "insert into kept values (2)");
+  expect(await query(standby.url, "select n from kept")).toEqual([{ n: 1 }, { n: 2 }]);
+});
+
 test.each(["SIGINT", "SIGTERM", "SIGKILL"] as const)(
   "nothing is left running when the process that started it ends by %s",
   async (signal) => {

@@ -1,4 +1,4 @@
 export { createDatabase, dropDatabase, withDatabase } from "./databases.ts";
-export { startEmbedded } from "./embedded.ts";
+export { type EmbeddedPostgres, type Standby, startEmbedded } from "./embedded.ts";
 export type { PostgresOptions, RunningPostgres } from "./options.ts";
 export { providePostgres } from "./provide.ts";
