@@ -1,12 +1,10 @@
-import { existsSync } from "node:fs";
-import { mkdir, writeFile } from "node:fs/promises";
-import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { providePostgres } from "@venturi-tooling/postgres";
 import { BenchContext } from "./context.ts";
 import { machine, nodeVersion, packageVersions, serverSettings } from "./measure/machine.ts";
 import { benchNode } from "./node.ts";
+import { writeReport } from "./report/report.ts";
 import type { Results } from "./results.ts";
 import { scenarios } from "./scenarios/index.ts";
 import { sizes } from "./sizes.ts";
@@ -81,9 +79,8 @@ export async function main(args: readonly string[]): Promise<number> {
   } as Results;
   if (values.out !== undefined || size.name !== "toy") {
     const folder = values.out ?? fileURLToPath(new URL("../../docs/performance", import.meta.url));
-    if (!existsSync(folder)) await mkdir(folder, { recursive: true });
-    await writeFile(`${folder}/results.json`, `${JSON.stringify(results, null, 1)}\n`);
-    console.log(`written to ${dirname(`${folder}/results.json`)}`);
+    await writeReport(folder, results);
+    console.log(`written to ${folder}`);
   }
   return context.problems.length === 0 ? 0 : 1;
 }

@@ -72,12 +72,12 @@ export class Production {
     return this.#feeding;
   }
 
-  async #keepDepth({ first, bytes, depth }: FeedRequest): Promise<number> {
+  async #keepDepth({ first, bytes, waiting, depth }: FeedRequest): Promise<number> {
     let added = 0;
     while (this.#isFeeding) {
-      const missing = Math.min(batchSize, depth - (added - this.#consumed));
+      const missing = Math.min(batchSize, depth - (waiting + added - this.#consumed));
       // Small batches would make the producer, not the worker, the one that is measured.
-      if (missing < Math.min(batchSize, depth / 8)) {
+      if (missing < Math.min(batchSize, Math.ceil(depth / 8))) {
         await sleep(1);
         continue;
       }

@@ -18,6 +18,8 @@ export interface Batch {
 export interface FeedRequest {
   readonly first: number;
   readonly bytes: number;
+  /** Jobs that wait already. */
+  readonly waiting: number;
   /** Jobs that are to wait at any time. */
   readonly depth: number;
 }
@@ -29,7 +31,7 @@ export interface RateRequest extends Batch {
 }
 
 /** How enqueues are made: one after another, by callers at once, in batches, each in a transaction of its caller's. */
-export type EnqueueMode = "one" | "callers" | "many" | "transaction";
+type EnqueueMode = "one" | "callers" | "many" | "transaction";
 
 export interface EnqueueRequest extends Batch {
   readonly mode: EnqueueMode;

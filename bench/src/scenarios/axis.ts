@@ -13,6 +13,12 @@ export interface AxisPoint {
   readonly perSecond: readonly number[];
 }
 
+export interface AxisOutcome {
+  readonly points: readonly AxisPoint[];
+  /** Turns per second of bare loops, by how many. */
+  readonly ceiling: Readonly<Record<number, readonly number[]>>;
+}
+
 const contenders: readonly Contender[] = [
   { system: "venturi", variant: "defaults" },
   { system: "venturi", variant: "best" },
@@ -41,8 +47,7 @@ async function point(
   await crew.start({ variant, concurrency, timerMs });
   const startedAt = now();
   if (feed === "kept") {
-    // Those that wait already count as its first.
-    await producer.call("feed", { first: filled, bytes: 20, depth: 0 });
+    await producer.call("feed", { first: filled, bytes: 20, waiting: filled, depth });
     crew.onProgress = () => void producer.call("consumed", crew.handled);
     await sleep(warmUpMs + ms);
   } else {
@@ -68,7 +73,7 @@ async function point(
 }
 
 /** Jobs that wait for a timer of a millisecond, more and more of them at once: does the rate follow? */
-export const axis: Scenario<{ points: AxisPoint[]; ceiling: Record<number, number[]> }> = {
+export const axis: Scenario<AxisOutcome> = {
   name: "axis",
   run: async (context) => {
     const { rounds, axis } = context.sizes;

@@ -4,7 +4,7 @@ import { Crew } from "./crew.ts";
 import { attempt, type Scenario } from "./scenario.ts";
 
 /** What one contender did with one queue full of jobs. */
-export interface DrainRun {
+interface DrainRun {
   readonly enqueuePerSecond: number;
   /** From the start of the first worker until the last one had stopped, everything written down. */
   readonly perSecond: number;
@@ -28,8 +28,8 @@ export interface DrainCell {
 const atBest: readonly { contender: Contender; concurrency: number }[] = [
   { contender: { system: "venturi", variant: "best" }, concurrency: 100 },
   { contender: { system: "graphile-worker", variant: "best" }, concurrency: 24 },
-  { contender: { system: "pg-boss", variant: "best" }, concurrency: 2_000 },
-  { contender: { system: "bullmq-postgres", variant: "best" }, concurrency: 32 },
+  { contender: { system: "pg-boss", variant: "best" }, concurrency: 4_000 },
+  { contender: { system: "bullmq-postgres", variant: "best" }, concurrency: 16 },
   { contender: { system: "limit", variant: "best" }, concurrency: 100 },
 ];
 const onRedis = {

@@ -6,7 +6,7 @@ import { Crew } from "./crew.ts";
 import { attempt, type Scenario } from "./scenario.ts";
 
 /** Milliseconds of one round. */
-export interface Percentiles {
+interface Percentiles {
   readonly p50: number;
   readonly p95: number;
   readonly p99: number;

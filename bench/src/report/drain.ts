@@ -1,0 +1,77 @@
+import { figure, ratios } from "../measure/figures.ts";
+import type { DrainCell } from "../scenarios/drain.ts";
+import { number, type Section, spread, table } from "./section.ts";
+import { bars } from "./svg.ts";
+
+const subject = "venturi, best";
+
+function rates({ runs }: DrainCell): number[] {
+  return runs.map((run) => run.perSecond);
+}
+
+function cellTable(cells: readonly DrainCell[]): string {
+  const own = cells.find(({ contender }) => contender === subject);
+  const rows = cells.map((cell) => {
+    const { contender, concurrency, runs } = cell;
+    const isPart = runs.some((run) => !run.isComplete);
+    return [
+      `${contender}${isPart ? " †" : ""}`,
+      `${concurrency}`,
+      spread(rates(cell)),
+      spread(runs.map((run) => run.steadyPerSecond)),
+      own === undefined || own === cell ? "" : spread(ratios(rates(own), rates(cell)), 2),
+      spread(
+        runs.map((run) => run.statementsPerJob),
+        3,
+      ),
+      spread(
+        runs.map((run) => run.cpuMicrosPerJob),
+        1,
+      ),
+      spread(runs.map((run) => run.enqueuePerSecond)),
+    ];
+  });
+  return table(
+    [
+      "",
+      "concurrency",
+      "jobs/s",
+      "jobs/s, steady",
+      `${subject} ÷ this`,
+      "statements a job",
+      "Node CPU µs a job",
+      "enqueued/s in batches of 1,000",
+    ],
+    rows,
+  );
+}
+
+/** How fast queues full of no-op jobs are emptied. */
+export function drainSection(cells: readonly DrainCell[], jobs: number): Section {
+  const keys = [...new Set(cells.map(({ bytes, processes }) => `${bytes}|${processes}`))];
+  const parts: string[] = [];
+  const plots: Record<string, string> = {};
+  for (const key of keys) {
+    const [bytes = "", processes = ""] = key.split("|");
+    const own = cells.filter((cell) => `${cell.bytes}|${cell.processes}` === key);
+    const workers = processes === "1" ? "one worker process" : `${processes} worker processes`;
+    const name = `drain-${bytes}b-${processes}p.svg`;
+    const title = `${number(jobs)} no-op jobs of ${number(Number(bytes))} B, ${workers}, jobs/s`;
+    plots[name] = bars(
+      title,
+      own
+        .filter(({ runs }) => runs.length > 0)
+        .map((cell) => {
+          const { median, lowest, highest } = figure(rates(cell));
+          return { label: cell.contender, value: median, lowest, highest };
+        }),
+    );
+    parts.push(
+      `### ${number(Number(bytes))} B, ${workers}\n\n![${title}](${name})\n\n${cellTable(own)}`,
+    );
+  }
+  const intro = `## Drain
+
+${number(jobs)} no-op jobs wait; workers start and are stopped when all have run. The rate counts from the start of the first worker (connecting included) until the last has stopped and everything is written down. *Steady* is the rate from the third to the eighth tenth of the jobs. † was not done within the time allowed, so the rate is that of the part it did.`;
+  return { markdown: [intro, ...parts].join("\n\n"), plots };
+}

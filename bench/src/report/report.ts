@@ -1,0 +1,71 @@
+import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Results } from "../results.ts";
+import { systemNames, whatIsKept } from "../systems/names.ts";
+import type { Settings } from "../systems/system.ts";
+import { axisSection } from "./axis.ts";
+import { drainSection } from "./drain.ts";
+import { latencySection } from "./latency.ts";
+import { number, type Section, table } from "./section.ts";
+
+function sections({ scenarios, sizes }: Results): Section[] {
+  const { drain, axis, latency } = scenarios;
+  return [
+    ...(drain ? [drainSection(drain, sizes.drain.jobs)] : []),
+    ...(axis ? [axisSection(axis)] : []),
+    ...(latency ? [latencySection(latency)] : []),
+  ];
+}
+
+function settingsText(settings: Settings): string {
+  return Object.entries(settings)
+    .map(([name, value]) => `\`${name}: ${value}\``)
+    .join(", ");
+}
+
+function head(results: Results): string {
+  const { mode, startedAt, minutes, machine, versions, server, sizes, problems } = results;
+  const list = (values: Readonly<Record<string, string>>) =>
+    Object.entries(values)
+      .map(([name, value]) => `${name} ${value}`)
+      .join(" · ");
+  return `# Performance
+
+Made by \`npm run bench\` from [results.json](results.json); nothing here is written by hand. This was a **${mode}** run of ${number(minutes)} minutes on ${startedAt.slice(0, 10)}, ${sizes.rounds} rounds.
+
+- Machine: ${machine.cores} × ${machine.cpu}, ${machine.memoryGiB} GiB, ${machine.system}; the server, the producers and the workers share it.
+- Versions: ${list(versions)}; every system runs on this Node, from plain JavaScript or types stripped by Node itself, venturi from its built packages.
+- PostgreSQL: ${list(server)}.
+
+## How to read it
+
+- Within a round every contender runs once, each on a new database, one after another; the next round begins when all have had their turn. Numbers are **median (lowest–highest)** over the rounds. A ratio is taken within each round, then the median of these ratios is shown: machines have fast and slow minutes, and both sides of a ratio have had the same.
+- *Best* is what the documentation of a system says about throughput, *defaults* is nothing set but the concurrency. The settings of each are listed at the end.
+- *The limit* is the same work as bare SQL through \`pg\`: a claim, a settlement with a journal row, payload validation, and none of what else makes a queue.
+- Only public APIs are called. Every job carries a number; jobs that were lost or ran twice would be listed here: ${problems.length === 0 ? "**none**" : `\n\n${problems.map((problem) => `  - ${problem.split("\n")[0]}`).join("\n")}`}
+
+## What each keeps
+
+${table(
+  ["system", "keeps of a job that has ended"],
+  systemNames.map((name) => [name, whatIsKept[name]]),
+).replace("---:", "---")}`;
+}
+
+/** Writes the report and its plots beside the results. */
+export async function writeReport(folder: string, results: Results): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  for (const name of await readdir(folder)) if (name.endsWith(".svg")) await rm(join(folder, name));
+  const all = sections(results);
+  for (const { plots } of all) {
+    for (const [name, plot] of Object.entries(plots)) await writeFile(join(folder, name), plot);
+  }
+  const settings = Object.entries(results.settings).map(([name, used]) => {
+    const text = settingsText(used);
+    return `- ${name}: ${text === "" ? "none" : text}`;
+  });
+  const parts = [head(results), ...all.map(({ markdown }) => markdown)];
+  parts.push(`## Settings\n\n${settings.sort().join("\n")}`);
+  await writeFile(join(folder, "README.md"), `${parts.join("\n\n")}\n`);
+  await writeFile(join(folder, "results.json"), `${JSON.stringify(results, null, 1)}\n`);
+}
