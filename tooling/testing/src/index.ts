@@ -1,4 +1,5 @@
-export { expectInvariants, type InvariantOptions, invariantViolations } from "./invariants.ts";
+export { expectInvariants } from "./invariants.ts";
 export type { ProvidedPostgres } from "./provided.ts";
 export { type TestDatabase, testDatabase } from "./test-database.ts";
+export { type InvariantOptions, invariantViolations } from "./violations.ts";
 export { expectNoWarnings } from "./warnings.ts";
