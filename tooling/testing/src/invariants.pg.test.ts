@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from "vitest";
-import { invariantViolations } from "./invariants.ts";
 import { testDatabase } from "./test-database.ts";
+import { invariantViolations } from "./violations.ts";
 
 const database = await testDatabase();
 const ID = "01JDPW0000000000000000000A";
