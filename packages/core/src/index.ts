@@ -31,6 +31,24 @@ export type { TaskSpec } from "./task-spec.ts";
 export { type CompletedOutcome, Outcome, type PausedOutcome } from "./outcome.ts";
 export { TaskError } from "./task-error.ts";
 
+// ── events: what is published on diagnostics channels ────────────────────────────────────────────
+
+export type {
+  ClaimEvent,
+  EnqueueCall,
+  EnqueueEvent,
+  ErrorSummary,
+  Events,
+  JobToEnqueue,
+  RecoverEvent,
+  RunEvent,
+  RunFacts,
+  RunStartEvent,
+  RunWrapper,
+  SettleEvent,
+  WorkerEvent,
+} from "./events.ts";
+
 // ── records and errors: what applications get back ───────────────────────────────────────────────
 
 export type { CleanupFilter } from "./cleanup-filter.ts";

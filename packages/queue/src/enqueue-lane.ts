@@ -37,6 +37,11 @@ export class EnqueueLane {
     this.#policy = policy;
   }
 
+  /** Whether what is stored now belongs to a transaction of the caller's. */
+  get isInTransaction(): boolean {
+    return !this.#policy.coalesces();
+  }
+
   add(group: JobGroup): void {
     this.#pile.push(group);
     if (this.#isRunning) return;

@@ -18,6 +18,7 @@ import {
   type WaitOptions,
 } from "./enqueue.ts";
 import type { QueuedJob } from "./merging.ts";
+import { enqueueStarted } from "./events.ts";
 import { checkMembers } from "./options.ts";
 
 /** The ways to enqueue, over one lane of statements. */
@@ -32,7 +33,7 @@ export class Producer {
   async enqueue(job: UnsentJob, options: EnqueueOptions = {}): Promise<JobId> {
     const { signal, rest } = splitSignal(options);
     const prepared = await this.#abortable(toEnqueueJob(job, rest), signal);
-    const [stored] = await this.#store([prepared], signal);
+    const [stored] = await this.#store([prepared], signal, false);
     return (stored as EnqueuedJob).id;
   }
 
@@ -55,7 +56,7 @@ export class Producer {
     }
     const prepared = await this.#abortable(prepareAll(items), signal);
     if (prepared.length === 0) return [];
-    const stored = await this.#store(prepared, signal);
+    const stored = await this.#store(prepared, signal, true);
     return stored.map(({ id }) => id);
   }
 
@@ -64,17 +65,24 @@ export class Producer {
     signal: AbortSignal | undefined,
   ): Promise<readonly EnqueuedJob[]> {
     return new Promise((resolve, reject) => {
-      const stopWatching = this.#onAbort(signal, reject);
-      const isKeyed = jobs.some(({ dedupKey }) => typeof dedupKey === "string");
-      this.#lanes[isKeyed ? "keyed" : "plain"].add({
+    isBatch: boolean,
+      const isKeyed = prepared.some(({ dedupKey }) => typeof dedupKey === "string");
+      const lane = this.#lanes[isKeyed ? "keyed" : "plain"];
+      const watched = enqueueStarted(prepared, lane, isBatch);
+      const jobs = watched?.jobs ?? prepared;
+      const stopWatching = this.#onAbort(signal, watched?.rejecting(reject) ?? reject);
+      lane.add({
         jobs,
         resolve: (stored) => {
           stopWatching?.();
           resolve(stored);
         },
+          watched?.stored(stored);
         reject: (error) => {
           stopWatching?.();
-          reject(ownError(error, jobs));
+          const own = ownError(error, jobs);
+          watched?.failed(own);
+          reject(own);
         },
         isAbandoned: () => signal?.aborted === true,
       });

@@ -13,6 +13,7 @@ import type { ClaimAhead } from "./claim-ahead.ts";
 import { ClaimBuffer } from "./claim-buffer.ts";
 import type { ClaimBatch } from "./claim-loop.ts";
 import type { CancelTimer } from "./clock.ts";
+import type { WorkerEvents } from "./events.ts";
 import type { HandlerRegistry } from "./handler-registry.ts";
 import { type ContextServices, RunContext } from "./job-context.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
@@ -34,6 +35,7 @@ export interface DispatcherOptions {
   readonly leases: LeaseKeeper<Run>;
   readonly services: ContextServices;
   readonly logger: Logger;
+  readonly events: Pick<WorkerEvents, "callHandler">;
   /** How a defect settles. */
   readonly panicPolicy: PanicPolicy;
   /** The third argument of every handler. */
@@ -237,12 +239,12 @@ export class Dispatcher {
   }
 
   #call(run: Run, payload: unknown, carry: unknown): void {
-    const { services, state } = this.#options;
+    const { services, state, events } = this.#options;
     const context = new RunContext(run, carry, services);
     run.context = context;
     run.payload = payload;
     try {
-      const returned: unknown = run.registration.handler(payload, context, state);
+      const returned: unknown = events.callHandler(run, context, state);
       if (returned === undefined) {
         this.#returned(run, undefined);
       } else if (isPromise(returned)) {
@@ -299,6 +301,7 @@ export class Dispatcher {
     const { slots, leases, ahead, services } = this.#options;
     const now = services.clock.now();
     run.hasEnded = true;
+    run.endedAt = now;
     this.#running.delete(run);
     leases.release(run);
     ahead.ended(now - run.startedAt, now);

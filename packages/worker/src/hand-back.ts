@@ -2,6 +2,7 @@ import {
   type JobId,
   type Logger,
   readDatabaseFault,
+  type SettleVerdict,
   type WorkerId,
   type WorkerStore,
 } from "@venturi/core";
@@ -13,6 +14,8 @@ import { type ClaimWrite, VerdictQueue } from "./verdict-queue.ts";
 export interface UnstartedClaim {
   readonly jobId: JobId;
   readonly runCount: number;
+  /** Null where the claim's answer was lost, so that nobody was told of it. */
+  readonly kind: string | null;
   /** Monotonic instant after which recovery takes over. */
   readonly leaseEndsAt: number;
 }
@@ -24,8 +27,8 @@ export interface HandBackOptions {
   readonly worker: WorkerId;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** The claim is undone, or was lost before: the job may be claimed again. */
-  readonly onHandedBack: (claim: UnstartedClaim) => void;
+  /** The claim is undone, or (`lost`) was lost before: the job may be claimed again. */
+  readonly onHandedBack: (claim: UnstartedClaim, verdict: SettleVerdict) => void;
   /** Could not be undone before the lease ended. */
   readonly onDropped: (claim: UnstartedClaim) => void;
 }
@@ -59,8 +62,8 @@ export class HandBack {
   }
 
   handBack(claim: UnstartedClaim): void {
-    const { jobId, runCount, leaseEndsAt } = claim;
-    this.#queue.add({ jobId, runCount, leaseEndsAt, textLength: 0, until: leaseEndsAt, tries: 0 });
+    const { jobId, runCount, kind, leaseEndsAt: until } = claim;
+    this.#queue.add({ jobId, runCount, kind, leaseEndsAt: until, textLength: 0, until, tries: 0 });
   }
 
   /** Resolves when every claim is handed back or given up. */

@@ -50,6 +50,8 @@ export interface RecoveryOptions {
   readonly backoffOf: (claim: StaleClaim) => Backoff | Promise<Backoff>;
   /** Whether a claim of this very worker waits for a slot: it will be handed back, which is no failure of its job. */
   readonly isWaiting?: (claim: StaleClaim) => boolean;
+  /** The store has confirmed that a claim was recovered. */
+  readonly onRecovery?: (claim: StaleClaim, recovery: Recovery) => void;
   /** Jobs are pending again. */
   readonly onRecovered: () => void;
   /** A claim given to `recoverOwn` is recovered, or was lost before. */
@@ -227,21 +229,26 @@ export class RecoveryService {
     const { backoffOf, jitterFraction } = this.#options;
     // Together: each may wait for a schema, which must not add up.
     const backoffs = await Promise.all(claims.map((claim) => backoffOf(claim)));
-    return this.#apply(
-      claims.map((claim, index) =>
-        decideRecovery(claim, backoffs[index] as Backoff, jitterFraction),
-      ),
+    const recoveries = claims.map((claim, index) =>
+      decideRecovery(claim, backoffs[index] as Backoff, jitterFraction),
     );
+    return this.#apply(recoveries, claims);
   }
 
-  async #apply(recoveries: readonly Recovery[]): Promise<readonly boolean[]> {
-    const { store, logger, onRecovered } = this.#options;
+  async #apply(
+    recoveries: readonly Recovery[],
+    claims: readonly StaleClaim[],
+  ): Promise<readonly boolean[]> {
+    const { store, logger, onRecovery, onRecovered } = this.#options;
     try {
       const { applied } = await store.recover({ recoveries, signal: this.#abort.signal });
       const done = recoveries.filter((_, index) => applied[index]);
       if (done.length > 0) {
         const jobIds = done.slice(0, loggedIds).map(({ jobId }) => jobId);
         logger.warn("recovered stale claims", { claims: done.length, jobIds });
+        recoveries.forEach((recovery, index) => {
+          if (applied[index]) onRecovery?.(claims[index] as StaleClaim, recovery);
+        });
         onRecovered();
       }
       return applied;
@@ -257,8 +264,9 @@ export class RecoveryService {
         return [false];
       }
       const middle = Math.ceil(recoveries.length / 2);
-      const first = await this.#apply(recoveries.slice(0, middle));
-      return [...first, ...(await this.#apply(recoveries.slice(middle)))];
+      const first = await this.#apply(recoveries.slice(0, middle), claims.slice(0, middle));
+      const second = await this.#apply(recoveries.slice(middle), claims.slice(middle));
+      return [...first, ...second];
     }
   }
 }

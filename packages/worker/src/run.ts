@@ -33,6 +33,8 @@ export class Run implements Leased {
   readonly receivedAt: number;
   /** Monotonic instant when the handler was called. */
   startedAt = 0;
+  /** Monotonic instant when the handler had ended. */
+  endedAt = 0;
   /** Monotonic instant when the lease ends at the earliest: counted from before the claim was sent. */
   leaseEndsAt: number;
   /** Monotonic instant when the lease has ended for certain: counted from the claim's answer. */

@@ -15,6 +15,7 @@ import type { Clock } from "./clock.ts";
 import { Completer } from "./completer.ts";
 import { Dispatcher } from "./dispatcher.ts";
 import { endSession } from "./end-session.ts";
+import { WorkerEvents } from "./events.ts";
 import { HandBack, type UnstartedClaim } from "./hand-back.ts";
 import type { HandlerRegistry } from "./handler-registry.ts";
 import { Heartbeat } from "./heartbeat.ts";
@@ -73,6 +74,7 @@ const spareResults = 1_000;
 class Session {
   readonly #setup: SessionSetup;
   readonly #held = new HeldClaims();
+  readonly #events: WorkerEvents;
   readonly #claimLoop: ClaimLoop;
   readonly #dispatcher: Dispatcher;
   readonly #settler: Settler;
@@ -91,12 +93,15 @@ class Session {
     const common = { store, worker, clock, logger };
     const ahead = new ClaimAhead(options.prefetch, concurrency);
     const policy = new Policy({ clock, registry, backoff, jitterFraction, logger });
+    const events = new WorkerEvents({ worker: options.name, clock });
     this.#setup = setup;
+    this.#events = events;
     this.#recovery = new RecoveryService({
       ...common,
       jitterFraction,
       backoffOf: (claim) => policy.recoveryBackoff(claim),
       isWaiting: (claim) => claim.holder === worker && this.#dispatcher.isWaiting(claim),
+      onRecovery: (claim, recovery) => events.recovered(claim, recovery),
       onRecovered: () => this.#claimLoop.wake(),
       onOwnDone: ({ jobId, runCount }) => this.#held.remove(jobId, runCount),
     });
@@ -137,16 +142,22 @@ class Session {
       },
       onSettled: (run, outcome) => this.#settled(run, outcome),
       onLost: (run) => {
+        events.lost(run);
         this.#forget(run);
         // Taken by others before its lease had ended: they may have taken the claims of other runs as well.
         if (run.abortReason === null) this.#claimCheck.check();
       },
-      onDropped: (run) => this.#recovery.recoverOwn(run.toStaleClaim(worker)),
+      onDropped: (run) => {
+        events.dropped(run);
+        this.#recovery.recoverOwn(run.toStaleClaim(worker));
+      },
       onProgress: () => this.#progressed(),
     });
     this.#handBack = new HandBack({
       ...common,
-      onHandedBack: ({ jobId, runCount }) => {
+      onHandedBack: (claim, verdict) => {
+        const { jobId, runCount } = claim;
+        if (verdict !== "lost") events.handedBack(claim);
         slots.undone(jobId);
         this.#held.remove(jobId, runCount);
         this.#claimLoop.wake();
@@ -171,6 +182,7 @@ class Session {
       ahead,
       logger,
       leases: this.#leases,
+      events,
       services: {
         store,
         logger,
@@ -181,12 +193,13 @@ class Session {
       panicPolicy: options.panicPolicy,
       state: options.state,
       onEnd: (run, result) => {
+        events.ended(run, result);
         const settlement = policy.settlement(run, result);
         if (once && settlement.outcome !== "completed") this.#seen.add(run.job.id);
         this.#settler.settle(run, settlement);
       },
-      onUnstarted: ({ id, runCount }, leaseEndsAt) =>
-        this.#undo({ jobId: id, runCount, leaseEndsAt }),
+      onUnstarted: ({ id, runCount, kind }, leaseEndsAt) =>
+        this.#undo({ jobId: id, runCount, kind, leaseEndsAt }),
     });
     slots.onFree((mayClaimAgain) => {
       if (mayClaimAgain) this.#claimLoop.wake();
@@ -212,6 +225,7 @@ class Session {
           handBack: (claim) => this.#undo(claim),
         }),
       onBatch: (batch) => {
+        events.claimed(batch);
         for (const { id, runCount, leaseMs } of batch.jobs) {
           this.#held.add(id, runCount);
           this.#heartbeat.noticeLease(leaseMs);
@@ -226,14 +240,15 @@ class Session {
 
   /** Works until the shutdown is requested, then ends what runs; returns the jobs it could not let go of. */
   async work(): Promise<JobId[]> {
-    const { store, options, clock, worker, shutdown, once } = this.#setup;
+    const { store, options, registry, clock, worker, shutdown, once } = this.#setup;
+    this.#events.started(registry.kinds, options.concurrency);
     const prepared = this.#heartbeat.start().then(() => this.#recovery.start());
     // With `once`, what is stale is found before the first claim, since there may be no second.
     if (once) await Promise.race([prepared, shutdown.requested]);
     const subscription = once ? null : this.#listen();
     if (!shutdown.isRequested) this.#claimLoop.start();
     await shutdown.requested;
-    return endSession({
+    const unreleased = await endSession({
       store,
       worker,
       clock,
@@ -251,6 +266,8 @@ class Session {
       recovery: this.#recovery,
       subscription,
     });
+    this.#events.stopped(unreleased.length);
+    return unreleased;
   }
 
   #listen(): Subscription | null {
@@ -268,6 +285,7 @@ class Session {
   }
 
   #settled(run: Run, outcome: SettlementOutcome): void {
+    this.#events.settled(run, outcome);
     this.#forget(run);
     this.#setup.onSettled(outcome);
     // Without notifications nobody else would say that the job is pending again.

@@ -1,0 +1,198 @@
+import type { Headers } from "./headers.ts";
+import type { JobId } from "./job-id.ts";
+import type { Priority } from "./priority.ts";
+import type { RunResult, SettlementOutcome } from "./settlement.ts";
+import type { EnqueueOutcome } from "./store.ts";
+
+/**
+ * What queues and workers publish on channels of `node:diagnostics_channel`, by the channel's name, while someone
+ * listens. No message holds a payload, a carry, a key, a note or the text of an error.
+ *
+ * @example
+ * subscribe("venturi:settle", (message) => {
+ *   const event = message as Events["venturi:settle"];
+ * });
+ */
+export interface Events {
+  readonly "venturi:enqueue": EnqueueEvent;
+  readonly "venturi:claim": ClaimEvent;
+  readonly "venturi:run": RunEvent;
+  readonly "venturi:settle": SettleEvent;
+  readonly "venturi:recover": RecoverEvent;
+  readonly "venturi:worker": WorkerEvent;
+}
+
+/** As much of an error as a message may hold. */
+export interface ErrorSummary {
+  readonly name: string;
+  readonly code: string | null;
+}
+
+// ── enqueueing ───────────────────────────────────────────────────────────────────────────────────
+
+/** One call of `enqueue`, `enqueueAt` or `enqueueMany`: the same object in all messages about it. */
+export interface EnqueueCall {
+  readonly jobs: readonly JobToEnqueue[];
+  /** Whether it is a call of `enqueueMany`. */
+  readonly isBatch: boolean;
+  /** Whether it is part of a transaction of its caller, which may still be rolled back when the job is stored. */
+  readonly inTransaction: boolean;
+}
+
+export interface JobToEnqueue {
+  readonly id: JobId;
+  readonly kind: string;
+  readonly priority: Priority;
+  /**
+   * What the job is enqueued with. While `start` is published a listener may add to them, such as a trace context;
+   * additions with which the headers would be too long are left out.
+   */
+  readonly headers: Record<string, string>;
+}
+
+export type EnqueueEvent =
+  /** Nothing of the call has been sent. Published in the context of the caller. */
+  | { readonly event: "start"; readonly call: EnqueueCall }
+  /** The store has confirmed the call. What a transaction of the caller stored exists once that has committed. */
+  | {
+      readonly event: "stored";
+      readonly call: EnqueueCall;
+      /** What became of each job of the call, in order. */
+      readonly stored: readonly {
+        /** The job itself, or the pending one it was merged into. */
+        readonly id: JobId;
+        readonly outcome: EnqueueOutcome;
+      }[];
+      /** From the start, in milliseconds. */
+      readonly durationMs: number;
+    }
+  /** The call has rejected. One that its signal ended may be `stored` later, if it had been sent. */
+  | {
+      readonly event: "failed";
+      readonly call: EnqueueCall;
+      readonly error: ErrorSummary;
+      /** From the start, in milliseconds. */
+      readonly durationMs: number;
+    };
+
+// ── working ──────────────────────────────────────────────────────────────────────────────────────
+
+/** One run of a job: the same object in all messages of `venturi:run` and `venturi:settle` about it. */
+export interface RunFacts {
+  readonly id: JobId;
+  readonly kind: string;
+  readonly priority: Priority;
+  readonly headers: Headers;
+  /** This run included. */
+  readonly runCount: number;
+  /** Failures before this run. */
+  readonly failureCount: number;
+}
+
+export type ClaimEvent =
+  /** The store has answered a claim that brought jobs. */
+  | {
+      readonly event: "claimed";
+      /** The name of the worker. */
+      readonly worker: string;
+      readonly jobs: readonly (RunFacts & {
+        /** From when the job was due until it was claimed, by the store's clock, in milliseconds. */
+        readonly latencyMs: number;
+      })[];
+      /** What the claim took, in milliseconds. */
+      readonly durationMs: number;
+    }
+  /** The store has undone a claim whose handler never started: the job is pending as if it had not been claimed. */
+  | {
+      readonly event: "handed-back";
+      readonly worker: string;
+      readonly id: JobId;
+      readonly kind: string;
+      readonly runCount: number;
+    };
+
+/** Calls `call`, once and at once, and returns what it returned. */
+export type RunWrapper = <T>(call: () => T) => T;
+
+export interface RunStartEvent {
+  readonly event: "start";
+  readonly worker: string;
+  readonly run: RunFacts;
+  /** From when the job was due until its handler was called, in milliseconds. */
+  readonly latencyMs: number;
+  /**
+   * While `start` is published a listener may add a function here, inside of which the handler is then called: for
+   * contexts that cannot be bound to the channel with `bindStore`.
+   */
+  readonly around: RunWrapper[];
+}
+
+export type RunEvent =
+  /** The handler is about to be called. Published by `runStores`: stores that are bound to the channel hold in it. */
+  | RunStartEvent
+  /** The run has come to its end; nothing of that has been written. Without a `start` where the payload did not decode. */
+  | {
+      readonly event: "end";
+      readonly worker: string;
+      readonly run: RunFacts;
+      /** What the handler came to. What becomes of the job then is told by `venturi:settle`. */
+      readonly result: RunResult["type"];
+      /** What it threw; null where it did not fail. */
+      readonly error: ErrorSummary | null;
+      /** In milliseconds. */
+      readonly durationMs: number;
+    };
+
+interface Settling {
+  readonly worker: string;
+  readonly run: RunFacts;
+  /** From the end of the run, in milliseconds. */
+  readonly latencyMs: number;
+}
+
+export type SettleEvent =
+  /** The store has confirmed how the run ended. */
+  | (Settling & {
+      readonly event: "settled";
+      readonly outcome: SettlementOutcome;
+      /** Which failure of the job this is; null where it is none. */
+      readonly attempt: number | null;
+    })
+  /** The run no longer held its claim: nothing was written, someone else has the job. */
+  | (Settling & { readonly event: "lost" })
+  /** The store could not be reached before the lease ended: the job will be recovered. */
+  | (Settling & { readonly event: "dropped" });
+
+/** The store has confirmed that a stale claim was recovered. */
+export interface RecoverEvent {
+  readonly event: "recovered";
+  /** The name of the worker that recovered it, not of the one that lost it. */
+  readonly worker: string;
+  readonly id: JobId;
+  readonly kind: string;
+  /** The run that was lost. */
+  readonly runCount: number;
+  readonly outcome: "stale-recovered" | "dead";
+  /** Which failure of the job this is. */
+  readonly attempt: number;
+  /** Whether its lease had passed, or its worker had stopped beating. */
+  readonly reason: "overdue" | "silent";
+  /** Until the job is due again, in milliseconds. */
+  readonly delayMs: number;
+}
+
+export type WorkerEvent =
+  /** A session of the worker has begun. */
+  | {
+      readonly event: "started";
+      readonly worker: string;
+      readonly kinds: readonly string[];
+      readonly concurrency: number;
+    }
+  /** It has ended: nothing of it runs any more, and nothing more is written. */
+  | {
+      readonly event: "stopped";
+      readonly worker: string;
+      /** How many jobs it could not release. */
+      readonly unreleased: number;
+    };
