@@ -17,8 +17,8 @@ import {
   toItemJob,
   type WaitOptions,
 } from "./enqueue.ts";
-import type { QueuedJob } from "./merging.ts";
 import { enqueueStarted } from "./events.ts";
+import type { QueuedJob } from "./merging.ts";
 import { checkMembers } from "./options.ts";
 
 /** The ways to enqueue, over one lane of statements. */
@@ -61,11 +61,11 @@ export class Producer {
   }
 
   #store(
-    jobs: readonly QueuedJob[],
+    prepared: readonly QueuedJob[],
     signal: AbortSignal | undefined,
+    isBatch: boolean,
   ): Promise<readonly EnqueuedJob[]> {
     return new Promise((resolve, reject) => {
-    isBatch: boolean,
       const isKeyed = prepared.some(({ dedupKey }) => typeof dedupKey === "string");
       const lane = this.#lanes[isKeyed ? "keyed" : "plain"];
       const watched = enqueueStarted(prepared, lane, isBatch);
@@ -75,9 +75,9 @@ export class Producer {
         jobs,
         resolve: (stored) => {
           stopWatching?.();
+          watched?.stored(stored);
           resolve(stored);
         },
-          watched?.stored(stored);
         reject: (error) => {
           stopWatching?.();
           const own = ownError(error, jobs);
