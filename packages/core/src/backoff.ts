@@ -1,6 +1,6 @@
 import { hasBrand } from "./brand.ts";
 import { type Duration, durationMs } from "./duration.ts";
-import { invalidArgument } from "./errors.ts";
+import { invalidArgument, readArgument } from "./errors.ts";
 import { jitterFactor, unitSample } from "./jitter.ts";
 import type { JobId } from "./job-id.ts";
 
@@ -33,12 +33,13 @@ export class Backoff {
   readonly capMs: number;
 
   constructor(options: BackoffOptions = {}) {
-    for (const name of Object.keys(options)) {
-      if (!optionNames.has(name)) {
+    const { base = 500, cap = 120_000 } = readArgument("backoff", () => {
+      for (const name of Object.keys(options)) {
+        if (optionNames.has(name)) continue;
         throw invalidArgument(`backoff.${name}`, "is not an option", "use base and cap");
       }
-    }
-    const { base = 500, cap = 120_000 } = options;
+      return { base: options.base, cap: options.cap };
+    });
     this.baseMs = Math.max(durationMs(base, "backoff.base"), 1);
     this.capMs = Math.max(durationMs(cap, "backoff.cap"), this.baseMs);
   }

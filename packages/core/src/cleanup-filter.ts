@@ -1,5 +1,5 @@
 import { type Instant, toDate } from "./duration.ts";
-import { invalidArgument, show } from "./errors.ts";
+import { invalidArgument, readArgument, show } from "./errors.ts";
 import { type EndStatus, endStatuses } from "./journal.ts";
 import { toKind } from "./kind.ts";
 import type { CleanupRequest } from "./store.ts";
@@ -26,6 +26,10 @@ const members = ["finishedBefore", "kind", "status", "signal"];
 
 /** Validates a filter before any store sees it, so that all stores agree; throws `invalid-argument`. */
 export function resolveCleanupFilter(filter: CleanupFilter): CleanupRequest {
+  return readArgument("filter", () => checkCleanupFilter(filter));
+}
+
+function checkCleanupFilter(filter: CleanupFilter): CleanupRequest {
   if (typeof filter !== "object" || filter === null || Array.isArray(filter)) {
     throw invalidArgument("filter", "must be an object", `pass { ${members.join(", ")} }`);
   }

@@ -1,4 +1,4 @@
-import { invalidArgument, show } from "./errors.ts";
+import { invalidArgument, readArgument, show } from "./errors.ts";
 
 /**
  * A span of time: a number of milliseconds, or text such as "500ms", "1.5s", "10m", "2h", "30d".
@@ -68,7 +68,7 @@ function notADuration(value: unknown, argument: string) {
  * Throws `invalid-argument` for an invalid `Date` and for anything that is not an {@link Instant}.
  */
 export function toEpochMs(value: Instant, argument: string): number {
-  const ms = readEpochMs(value);
+  const ms = readArgument(argument, () => readEpochMs(value));
   if (Number.isNaN(ms)) {
     throw invalidArgument(
       argument,
@@ -82,6 +82,13 @@ export function toEpochMs(value: Instant, argument: string): number {
 /** The same moment as a `Date`; see {@link toEpochMs}. */
 export function toDate(value: Instant, argument: string): Date {
   return new Date(toEpochMs(value, argument));
+}
+
+const MAX_DATE_MS = 8.64e15;
+
+/** A `Date` of epoch milliseconds that a store returned, infinite ones brought to the ends of what a `Date` holds. */
+export function dateOf(epochMs: number): Date {
+  return new Date(Math.min(Math.max(epochMs, -MAX_DATE_MS), MAX_DATE_MS));
 }
 
 /** NaN for whatever is not a moment. */

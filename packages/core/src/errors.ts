@@ -127,6 +127,18 @@ export function invalidArgument(
   });
 }
 
+/** What `read` makes of an argument; where reading it throws, as a getter or a proxy can, `invalid-argument` naming it. */
+export function readArgument<T>(argument: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    if (isVenturiError(error)) throw error;
+    throw invalidArgument(argument, "threw when it was read", "pass plain values", {
+      cause: error,
+    });
+  }
+}
+
 /** The reason of a handler's aborted signal: an error named "AbortError", as the platform's own is. */
 export function abortReason(
   code: AbortCode,

@@ -33,7 +33,10 @@ export function describeFailure(thrown: unknown): Failure {
 
 /** What a thrown value says went wrong; never empty, never throws. */
 export function failureMessage(thrown: unknown): string {
-  if (typeof thrown === "string") return thrown === "" ? "an empty string was thrown" : thrown;
+  if (typeof thrown === "string") {
+    if (thrown.trim() !== "") return thrown;
+    return `${thrown === "" ? "an empty" : "a blank"} string was thrown`;
+  }
   if (!isObject(thrown)) return `${String(thrown)} was thrown`;
   const message = text(read(thrown, "message"));
   if (message.trim() !== "") return message;
@@ -62,7 +65,8 @@ function failureOrigin(thrown: unknown): unknown {
 
 function failureName(thrown: unknown): string {
   if (!isObject(thrown)) return typeof thrown;
-  return text(read(thrown, "name")) || text(read(read(thrown, "constructor"), "name")) || "Object";
+  const names = [read(thrown, "name"), read(read(thrown, "constructor"), "name")].map(text);
+  return names.find((name) => name.trim() !== "") ?? "Object";
 }
 
 function text(value: unknown): string {

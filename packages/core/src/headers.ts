@@ -1,4 +1,4 @@
-import { invalidArgument, show } from "./errors.ts";
+import { invalidArgument, readArgument, show } from "./errors.ts";
 import { unstorableText } from "./text.ts";
 
 /**
@@ -17,6 +17,10 @@ export const MAX_HEADERS_LENGTH = 8_192;
  * are never part of the message.
  */
 export function toHeaders(headers: unknown, argument = "headers"): Headers | null {
+  return readArgument(argument, () => checkHeaders(headers, argument));
+}
+
+function checkHeaders(headers: unknown, argument: string): Headers | null {
   if (headers === undefined || headers === null) return null;
   if (!isPlainObject(headers)) {
     throw invalidArgument(argument, `is ${show(headers)}`, "pass a plain object of strings");
@@ -51,11 +55,16 @@ function checkText(text: string, argument: string, what: string): void {
 
 const noHeaders: Headers = Object.freeze(Object.create(null));
 
-/** Headers as a store returns them, from JSON text or an object, on an object without a prototype; empty for null. */
+/** Headers as a store returns them, from JSON text or an object, on an object without a prototype; empty for what holds none. */
 export function readHeaders(stored: string | Headers | null): Headers {
   if (stored === null) return noHeaders;
-  const headers: Headers = typeof stored === "string" ? JSON.parse(stored) : stored;
-  return Object.assign(Object.create(null), headers);
+  const headers: unknown = typeof stored === "string" ? JSON.parse(stored) : stored;
+  // Whatever somebody has written into the row by hand: handlers get text by name.
+  if (typeof headers !== "object" || headers === null || Array.isArray(headers)) return noHeaders;
+  const copy: Record<string, string> = Object.create(null);
+  for (const [name, value] of Object.entries(headers))
+    if (typeof value === "string") copy[name] = value;
+  return copy;
 }
 
 function isPlainObject(value: unknown): value is object {

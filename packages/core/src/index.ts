@@ -158,7 +158,7 @@ export {
 
 export { isBackoff } from "./backoff.ts";
 export { encodeDedupKey, MAX_DEDUP_KEY_CHARACTERS } from "./dedup-key.ts";
-export { differenceMs, durationMs, FAR_FUTURE_MS, toDate, toEpochMs } from "./duration.ts";
+export { dateOf, differenceMs, durationMs, FAR_FUTURE_MS, toDate, toEpochMs } from "./duration.ts";
 export { MAX_HEADERS_LENGTH, readHeaders, toHeaders } from "./headers.ts";
 export { createJobIds, fromUuid, type JobIdSources, toJobId, toUuid } from "./job-id.ts";
 export { endStatuses, jobStatuses, journalOutcomes } from "./journal.ts";
@@ -187,7 +187,7 @@ export { isTaskError } from "./task-error.ts";
 
 // ── failures ─────────────────────────────────────────────────────────────────────────────────────
 
-export { abortReason, invalidArgument, show } from "./errors.ts";
+export { abortReason, invalidArgument, readArgument, show } from "./errors.ts";
 export { describeFailure, type Failure, failureMessage, MAX_NOTE_LENGTH } from "./failure-note.ts";
 export { isRetryableSqlState } from "./sql-state.ts";
 export { cleanText, unstorableText } from "./text.ts";

@@ -1,5 +1,5 @@
 import { type Instant, toDate } from "./duration.ts";
-import { invalidArgument } from "./errors.ts";
+import { invalidArgument, readArgument } from "./errors.ts";
 import { isJobId, type JobId } from "./job-id.ts";
 import type { JobRecord, JobStatus } from "./journal.ts";
 import { jobStatuses } from "./journal.ts";
@@ -45,6 +45,10 @@ const known = new Set<string>([
 
 /** Validates a filter before any store sees it, so that all stores agree; throws `invalid-argument`. */
 export function resolveJobFilter(filter: JobFilter = {}): JobQuery {
+  return readArgument("filter", () => checkJobFilter(filter));
+}
+
+function checkJobFilter(filter: JobFilter): JobQuery {
   if (typeof filter !== "object" || filter === null || Array.isArray(filter)) {
     throw invalidArgument(
       "filter",

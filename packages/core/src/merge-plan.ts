@@ -2,9 +2,15 @@ import { VenturiError } from "./errors.ts";
 import { failureMessage } from "./failure-note.ts";
 import type { JobId } from "./job-id.ts";
 import type { JournalEntry } from "./journal.ts";
-import { type Decision, isDecision, type MergeFunction, type Pending } from "./merge.ts";
+import {
+  type Decision,
+  isConstantMerge,
+  isDecision,
+  type MergeFunction,
+  type Pending,
+} from "./merge.ts";
 import { decodeJson } from "./payload-codec.ts";
-import type { Priority } from "./priority.ts";
+import { isPriority, type Priority } from "./priority.ts";
 import { isPromise } from "./schema.ts";
 import { quotes } from "./schema-issue.ts";
 import type { EnqueueJob } from "./store.ts";
@@ -212,7 +218,8 @@ function replace(row: Row, job: EnqueueJob, now: Date): void {
 }
 
 function change(row: Row, payload: string, carry: string | null): void {
-  row.version += 1;
+  // As the database counts: from the start again after the last.
+  row.version = (row.version % 2_147_483_647) + 1;
   row.payload = payload;
   row.carry = carry;
   row.read.clear();
@@ -300,11 +307,23 @@ function askMerge(task: Task, job: EnqueueJob, row: Row): Decision<unknown, unkn
     throw fail(`threw: ${isTold ? "see the cause" : message}`, error);
   }
   if (isPromise(decision)) {
-    decision.then(undefined, ignoreRejection);
+    Promise.resolve(decision).then(undefined, ignoreRejection);
     throw fail("returned a promise: it must be synchronous");
   }
-  if (isDecision(decision)) return decision;
+  if (isDecision(decision) && isSound(decision)) return decision;
   throw fail("returned no decision: return Merge.keep(), replace(), with(…) or independent()");
+}
+
+/** Whether a decision, which may have been put together by hand, is one that can be carried out. Never throws. */
+function isSound(decision: Decision<unknown, unknown>): boolean {
+  try {
+    if (decision.decision !== "with") return isConstantMerge(decision.decision);
+    const { visibleAt, priority } = decision;
+    const isTimely = visibleAt === undefined || !Number.isNaN(visibleAt.getTime());
+    return isTimely && (priority === undefined || isPriority(priority));
+  } catch {
+    return false;
+  }
 }
 
 function ignoreRejection(): void {

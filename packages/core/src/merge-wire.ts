@@ -1,3 +1,4 @@
+import { dateOf } from "./duration.ts";
 import { fromUuid } from "./job-id.ts";
 import type { JournalEntry } from "./journal.ts";
 import type { MergeCandidate } from "./merge-plan.ts";
@@ -64,7 +65,7 @@ function toCandidate(wire: WireCandidate, kind: string): MergeCandidate {
     runCount: wire.run_count,
     failureCount: wire.failure_count,
     priority: priorityOfTier(wire.priority),
-    visibleAt: new Date(wire.visible_ms),
+    visibleAt: dateOf(Number(wire.visible_ms)),
     payload: JSON.stringify(wire.payload),
     carry: wire.carry,
     journal: wire.journal.map((entry) => ({
@@ -76,8 +77,8 @@ function toCandidate(wire: WireCandidate, kind: string): MergeCandidate {
       attachment: entry.attachment,
       detail: entry.detail,
       worker: entry.worker,
-      startedAt: entry.started_ms === null ? null : new Date(entry.started_ms),
-      recordedAt: new Date(entry.recorded_ms),
+      startedAt: entry.started_ms === null ? null : dateOf(Number(entry.started_ms)),
+      recordedAt: dateOf(Number(entry.recorded_ms)),
     })),
   };
 }

@@ -1,6 +1,6 @@
 import { hasBrand } from "./brand.ts";
 import { type Instant, toDate } from "./duration.ts";
-import { invalidArgument, show } from "./errors.ts";
+import { invalidArgument, readArgument, show } from "./errors.ts";
 import type { JobId } from "./job-id.ts";
 import type { JournalEntry } from "./journal.ts";
 import { type Priority, toPriority } from "./priority.ts";
@@ -81,7 +81,9 @@ export const Merge = Object.freeze({
    * priority change only if named. Throws `invalid-argument` for a bad time or priority.
    */
   with: <P, C = never>(payload: P, carry?: C, changes: MergeChanges = {}): Decision<P, C> => {
-    const { visibleAt, priority, ...unknown } = changes;
+    const { visibleAt, priority, ...unknown } = readArgument("Merge.with changes", () => ({
+      ...changes,
+    }));
     for (const name of Object.keys(unknown)) {
       throw invalidArgument(`Merge.with ${name}`, "is not a change", "use visibleAt and priority");
     }

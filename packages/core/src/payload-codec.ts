@@ -46,9 +46,10 @@ export function decodeJson(text: string, root: string, owner?: string): unknown 
 /** The text of a value made of nothing but plain JSON, as nearly all are; undefined for any other. */
 function encodePlain(value: unknown): string | undefined {
   try {
-    const parts = countPlain(value, 0, 0);
-    if (parts < 0 || parts > MAX_JSON_PARTS) return undefined;
-    const text = JSON.stringify(value);
+    const copier = new PlainCopier();
+    const copy = copier.copy(value, 0);
+    if (copier.parts > MAX_JSON_PARTS) return undefined;
+    const text = JSON.stringify(copy);
     // JSON.stringify writes U+0000 and lone surrogates as escapes; harmless ones are sorted out with care.
     return text.includes("\\u") ? undefined : text;
   } catch {
@@ -56,42 +57,56 @@ function encodePlain(value: unknown): string | undefined {
   }
 }
 
-/** `count` plus the parts of the value; negative where it is not plain JSON. Allocates nothing. */
-function countPlain(value: unknown, depth: number, count: number): number {
-  switch (typeof value) {
-    case "string":
-      return count + 1 + (value.length >>> 4);
-    case "boolean":
-      return count + 1;
-    case "number":
-      return Number.isFinite(value) ? count + 1 : -1;
-    case "object":
-      break;
-    case "undefined":
-      return depth === 0 ? -1 : count + 1;
-    default:
-      return -1;
-  }
-  if (value === null) return count + 1;
-  if (depth >= MAX_JSON_DEPTH || count > MAX_JSON_PARTS) return -1;
-  const prototype: unknown = Object.getPrototypeOf(value);
-  const members = value as Record<string, unknown>;
-  if (members["toJSON"] !== undefined) return -1;
-  let total = count + 1;
-  if (Array.isArray(value)) {
-    if (prototype !== Array.prototype || value.length > MAX_JSON_PARTS) return -1;
-    for (let index = 0; index < value.length; index += 1) {
-      total = countPlain(value[index], depth + 1, total);
-      if (total < 0) return -1;
+/** Leads to a second look, with care, as does whatever a getter throws. */
+const notPlain = new Error("not plain JSON");
+
+/** Copies plain JSON, so that what is checked is what is written, also where a getter answers differently each time. */
+class PlainCopier {
+  parts = 0;
+
+  copy(value: unknown, depth: number): unknown {
+    this.parts += 1;
+    switch (typeof value) {
+      case "string":
+        this.parts += value.length >>> 4;
+        return value;
+      case "boolean":
+        return value;
+      case "number":
+        if (Number.isFinite(value)) return value;
+        throw notPlain;
+      case "object":
+        return value === null ? null : this.#copyParts(value, depth);
+      case "undefined":
+        if (depth > 0) return value;
+        throw notPlain;
+      default:
+        throw notPlain;
     }
-    return total;
   }
-  if (prototype !== Object.prototype && prototype !== null) return -1;
-  for (const key in members) {
-    total = countPlain(members[key], depth + 1, total);
-    if (total < 0) return -1;
+
+  #copyParts(value: object, depth: number): unknown {
+    if (depth >= MAX_JSON_DEPTH || this.parts > MAX_JSON_PARTS) throw notPlain;
+    const prototype: unknown = Object.getPrototypeOf(value);
+    const members = value as Record<string, unknown>;
+    if (members["toJSON"] !== undefined) throw notPlain;
+    if (Array.isArray(value)) {
+      const { length } = value;
+      if (prototype !== Array.prototype || length > MAX_JSON_PARTS) throw notPlain;
+      const items: unknown[] = [];
+      for (let index = 0; index < length; index += 1)
+        items.push(this.copy(value[index], depth + 1));
+      return items;
+    }
+    if (prototype !== Object.prototype && prototype !== null) throw notPlain;
+    const copy: Record<string, unknown> = {};
+    for (const key in members) {
+      // Assigning it would set the prototype.
+      if (key === "__proto__") throw notPlain;
+      copy[key] = this.copy(members[key], depth + 1);
+    }
+    return copy;
   }
-  return total;
 }
 
 /** The text of any value that JSON can hold, by way of a copy; throws for one that it cannot. */

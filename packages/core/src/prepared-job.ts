@@ -93,7 +93,7 @@ export function callTask(
     throw invalidArgument(name, `of ${JSON.stringify(kind)} threw`, told, { cause: error });
   }
   if (!isPromise(result)) return result;
-  result.then(undefined, ignoreRejection);
+  Promise.resolve(result).then(undefined, ignoreRejection);
   throw invalidArgument(
     name,
     `of ${JSON.stringify(kind)} returned a promise`,

@@ -34,7 +34,8 @@ export function decideRecovery(
   backoff: Backoff,
   jitterFraction: number,
 ): Recovery {
-  const attempt = claim.failureCount + 1;
+  // Not negative, whatever somebody has written into the row by hand.
+  const attempt = Math.max(claim.failureCount, 0) + 1;
   const { jobId, runCount, holder } = claim;
   const cause = claim.overdue ? "its lease ended before it settled" : "its worker stopped beating";
   if (reachesBackstop(attempt, claim.backstop)) {

@@ -19,7 +19,8 @@ export function describeIssues(
   issues: readonly StandardSchemaV1.Issue[],
   input: unknown,
 ): readonly ValidationIssue[] {
-  return issues.slice(0, maxIssues).map((issue) => {
+  if (!Array.isArray(issues)) throw new TypeError("the issues are no array");
+  return issues.slice(0, maxIssues).map((issue: StandardSchemaV1.Issue) => {
     const path = (issue.path ?? []).map(toKey);
     return { message: describe(issue.message, valueAt(input, path), input), path };
   });

@@ -12,8 +12,14 @@ export type OutputOf<S> = S extends StandardSchemaV1<unknown, infer O> ? O : und
 /** A value, or the promise of one where the schema or callback behind it is asynchronous. */
 export type MaybePromise<T> = T | Promise<T>;
 
+/** Never throws: what cannot be asked is no promise. */
 export function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
-  return typeof value === "object" && value !== null && "then" in value && isCallable(value.then);
+  if (typeof value !== "object" || value === null) return false;
+  try {
+    return "then" in value && isCallable(value.then);
+  } catch {
+    return false;
+  }
 }
 
 function isCallable(value: unknown): boolean {
@@ -42,8 +48,14 @@ export function createValidator<S extends StandardSchemaV1>(
     value: unknown,
     original: unknown,
   ): OutputOf<S> {
-    if (result.issues === undefined) return result.value as OutputOf<S>;
-    throw refused(where, root, describeIssues(result.issues, value), value, original);
+    let issues: readonly ValidationIssue[];
+    try {
+      if (result.issues === undefined) return result.value as OutputOf<S>;
+      issues = describeIssues(result.issues, value);
+    } catch (error) {
+      throw unusable(where, root, error);
+    }
+    throw refused(where, root, issues, value, original);
   }
 
   return (value, original) => {
@@ -100,6 +112,12 @@ function refused(
 
 function becameText(original: unknown, value: unknown): boolean {
   return typeof original === "object" && original !== null && typeof value === "string";
+}
+
+/** A schema that does not keep to the Standard Schema: what it returned says neither yes nor no. */
+function unusable(where: string, root: string, error: unknown): VenturiError {
+  const message = `${where} could not be validated: its schema answered with neither a value nor issues; use a Standard Schema`;
+  return new VenturiError("validation", message, { path: root, issues: [], cause: error });
 }
 
 function threw(where: string, root: string, error: unknown, value: unknown): VenturiError {

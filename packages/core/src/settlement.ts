@@ -106,7 +106,7 @@ export function decideSettlement(
       };
     }
     case "failed": {
-      const attempt = run.failureCount + 1;
+      const attempt = Math.max(run.failureCount, 0) + 1;
       const failed = { ...base, note: join(result.note, remark), detail: result.detail };
       if (result.permanent || reachesBackstop(attempt, policy.backstop))
         return { ...failed, outcome: "dead" };

@@ -1,6 +1,6 @@
 import { hasBrand, TASK_ERROR_BRAND } from "./brand.ts";
 import { type Duration, differenceMs } from "./duration.ts";
-import { invalidArgument } from "./errors.ts";
+import { invalidArgument, readArgument } from "./errors.ts";
 import { failureMessage } from "./failure-note.ts";
 
 interface Disposition {
@@ -28,9 +28,11 @@ export class TaskError extends Error {
 
   /** The job is dead at once. An error passed instead of a message lends its message and becomes the cause. */
   static permanent(messageOrError: unknown, options: { readonly cause?: unknown } = {}): TaskError {
-    checkOptions(options, "cause");
     const { message, cause } = toMessage(messageOrError);
-    const errorOptions = "cause" in options ? { cause: options.cause } : cause;
+    const errorOptions = readArgument("TaskError options", () => {
+      checkOptions(options, "cause");
+      return "cause" in options ? { cause: options.cause } : cause;
+    });
     return new TaskError(message, errorOptions, { permanent: true, afterMs: null });
   }
 
@@ -40,9 +42,11 @@ export class TaskError extends Error {
    * Throws `invalid-argument` where `after` is no duration.
    */
   static retry(messageOrError: unknown, options: { readonly after?: Duration } = {}): TaskError {
-    checkOptions(options, "after");
     const { message, cause } = toMessage(messageOrError);
-    const { after } = options;
+    const { after } = readArgument("TaskError options", () => {
+      checkOptions(options, "after");
+      return { after: options.after };
+    });
     const afterMs = after === undefined ? null : differenceMs(after, "TaskError.retry after");
     return new TaskError(message, cause, { permanent: false, afterMs });
   }
@@ -58,7 +62,12 @@ export function isTaskError(value: unknown): value is TaskError {
 }
 
 function toMessage(messageOrError: unknown): { message: string; cause: ErrorOptions } {
-  if (typeof messageOrError === "string") return { message: messageOrError, cause: {} };
+  if (typeof messageOrError === "string") {
+    return {
+      message: messageOrError.trim() === "" ? failureMessage(messageOrError) : messageOrError,
+      cause: {},
+    };
+  }
   return { message: failureMessage(messageOrError), cause: { cause: messageOrError } };
 }
 

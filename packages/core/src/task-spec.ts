@@ -2,7 +2,7 @@ import type { StandardSchemaV1 } from "@standard-schema/spec";
 import { type Backoff, isBackoff } from "./backoff.ts";
 import type { DedupKey } from "./dedup-key.ts";
 import type { Duration } from "./duration.ts";
-import { invalidArgument, show } from "./errors.ts";
+import { invalidArgument, readArgument, show } from "./errors.ts";
 import { toKind } from "./kind.ts";
 import { toLeaseMs } from "./lease.ts";
 import { type ConstantMerge, type MergeFunction, toMerge } from "./merge.ts";
@@ -89,6 +89,14 @@ const maxBackstop = 2_147_483_647;
 
 /** Checks all that can be known when a task is defined; throws `invalid-argument` naming the option. */
 export function resolveTaskSpec<
+  K extends string,
+  PS extends StandardSchemaV1,
+  CS extends StandardSchemaV1 | undefined,
+>(spec: TaskSpec<K, PS, CS>): TaskDefinition {
+  return readArgument("task", () => checkTaskSpec(spec));
+}
+
+function checkTaskSpec<
   K extends string,
   PS extends StandardSchemaV1,
   CS extends StandardSchemaV1 | undefined,

@@ -81,7 +81,8 @@ export function defineTask<
   spec: TaskSpec<K, PS, CS> & PayloadProblem<PS> & CarryProblem<CS>,
 ): Task<K, InputOf<PS>, OutputOf<PS>, OutputOf<CS>> {
   const definition = resolveTaskSpec<K, PS, CS>(spec);
-  const kind = spec.kind;
+  // What was checked, not what a getter says next.
+  const kind = definition.kind as K;
   const task = ((input: unknown) => createUnsentJob(kind, task, input)) as Task<
     K,
     InputOf<PS>,

@@ -9,6 +9,7 @@ import {
   type JobId,
   type PreparedJob,
   type Priority,
+  readArgument,
   type Task,
   toEpochMs,
   toHeaders,
@@ -66,8 +67,10 @@ export function toEnqueueJob(job: UnsentJob, options: JobOptions): QueuedJob | P
   if (!isUnsentJob(job)) {
     throw invalidArgument("job", "is not a job", "call a task with its payload: Task(payload)");
   }
-  checkMembers("options", options, jobOptionNames);
-  const chosen = readOptions(options);
+  const chosen = readArgument("options", () => {
+    checkMembers("options", options, jobOptionNames);
+    return readOptions(options);
+  });
   const prepared = job.task.prepare(job.input);
   return "then" in prepared
     ? prepared.then((settled) => combine(settled, chosen, job.task))
@@ -77,8 +80,10 @@ export function toEnqueueJob(job: UnsentJob, options: JobOptions): QueuedJob | P
 /** The same for an item of `enqueueMany`. */
 export function toItemJob(item: EnqueueItem): QueuedJob | Promise<QueuedJob> {
   if (isUnsentJob(item)) return toEnqueueJob(item, {});
-  checkMembers("item", item, ["job", ...jobOptionNames]);
-  const { job, ...options } = item;
+  const { job, ...options } = readArgument("item", () => {
+    checkMembers("item", item, ["job", ...jobOptionNames]);
+    return { ...item };
+  });
   return toEnqueueJob(job, options);
 }
 

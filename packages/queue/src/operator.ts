@@ -6,6 +6,7 @@ import {
   type JobRecord,
   type JournalEntry,
   type OperatorStore,
+  readArgument,
   resolveCleanupFilter,
   resolveJobFilter,
   type Stats,
@@ -13,7 +14,7 @@ import {
   toJobPage,
 } from "@venturi/core";
 import type { WaitOptions } from "./enqueue.ts";
-import { checkMembers } from "./options.ts";
+import { checkMembers, toSignal } from "./options.ts";
 
 /** What a queue over a full store can tell about its jobs, and do to them. */
 export interface Operator {
@@ -55,6 +56,7 @@ export function createOperator(store: OperatorStore): Operator {
     },
     async jobs(filter) {
       const query = resolveJobFilter(filter);
+      toSignal(query.signal)?.throwIfAborted();
       // One more than the page holds says whether there is another page.
       const found = await store.queryJobs({ ...query, limit: query.limit + 1 });
       return toJobPage(found.jobs, query.limit);
@@ -84,7 +86,10 @@ export function createOperator(store: OperatorStore): Operator {
 }
 
 function readSignal(options: WaitOptions = {}): AbortSignal | undefined {
-  checkMembers("options", options, ["signal"]);
-  options.signal?.throwIfAborted();
-  return options.signal;
+  const signal = readArgument("options", () => {
+    checkMembers("options", options, ["signal"]);
+    return toSignal(options.signal);
+  });
+  signal?.throwIfAborted();
+  return signal;
 }

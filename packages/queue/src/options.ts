@@ -2,6 +2,7 @@ import {
   invalidArgument,
   type Logger,
   type Names,
+  readArgument,
   resolveNames,
   silentLogger,
 } from "@venturi/core";
@@ -46,6 +47,10 @@ const known = ["prefix", "schema", "preparedStatements", "logger"];
 
 /** Validates every option; throws `invalid-argument` naming the one that is wrong. */
 export function resolveQueueOptions(options: QueueOptions = {}): ResolvedQueueOptions {
+  return readArgument("options", () => checkOptions(options));
+}
+
+function checkOptions(options: QueueOptions): ResolvedQueueOptions {
   checkMembers("options", options, known);
   const { preparedStatements = DEFAULT_QUEUE_OPTIONS.preparedStatements } = options;
   if (typeof preparedStatements !== "boolean") {
@@ -56,6 +61,16 @@ export function resolveQueueOptions(options: QueueOptions = {}): ResolvedQueueOp
     throw invalidArgument("logger", "is not a logger", "pass { debug, info, warn, error }");
   }
   return { names: resolveNames(options), preparedStatements, logger };
+}
+
+/** Checks a signal; throws `invalid-argument`. */
+export function toSignal(signal: AbortSignal | undefined): AbortSignal | undefined {
+  const isSignal = readArgument("signal", () => {
+    const { addEventListener, throwIfAborted } = (signal ?? {}) as Partial<AbortSignal>;
+    return typeof addEventListener === "function" && typeof throwIfAborted === "function";
+  });
+  if (signal === undefined || isSignal) return signal;
+  throw invalidArgument("signal", "is not an AbortSignal", "pass controller.signal");
 }
 
 /** Refuses what is not an object and members that nobody reads: a misspelt option does nothing. */

@@ -5,6 +5,7 @@ import {
   invalidArgument,
   isVenturiError,
   type JobId,
+  readArgument,
   type UnsentJob,
   VenturiError,
 } from "@venturi/core";
@@ -19,7 +20,7 @@ import {
 } from "./enqueue.ts";
 import { enqueueStarted } from "./events.ts";
 import type { QueuedJob } from "./merging.ts";
-import { checkMembers } from "./options.ts";
+import { checkMembers, toSignal } from "./options.ts";
 
 /** The ways to enqueue, over one lane of statements. */
 export class Producer {
@@ -45,11 +46,12 @@ export class Producer {
     if (runAt === undefined) {
       throw invalidArgument("runAt", "is missing", "pass a Date, or enqueue for a job due at once");
     }
-    return this.enqueue(job, { ...options, runAt });
+    const given = readArgument("options", () => ({ ...options, runAt }));
+    return this.enqueue(job, given);
   }
 
   async enqueueMany(items: readonly EnqueueItem[], options: WaitOptions = {}): Promise<JobId[]> {
-    checkMembers("options", options, ["signal"]);
+    readArgument("options", () => checkMembers("options", options, ["signal"]));
     const { signal } = splitSignal(options);
     if (!Array.isArray(items)) {
       throw invalidArgument("items", "is not an array", "pass [job, { job, delay }, …]");
@@ -121,7 +123,8 @@ function prepareAll(
   const pending: Promise<unknown>[] = [];
   for (let index = 0; index < items.length; index += 1) {
     try {
-      const job = toItemJob(items[index] as EnqueueItem);
+      const item = readArgument("item", () => items[index] as EnqueueItem);
+      const job = toItemJob(item);
       if (!("then" in job)) {
         jobs[index] = job;
         continue;
@@ -165,10 +168,7 @@ function splitSignal<T extends WaitOptions>(options: T) {
   if (typeof options !== "object" || options === null) {
     throw invalidArgument("options", "must be an object", "pass { signal } or leave it out");
   }
-  const { signal, ...rest } = options;
-  if (signal !== undefined && typeof signal?.addEventListener !== "function") {
-    throw invalidArgument("signal", "is not an AbortSignal", "pass controller.signal");
-  }
-  signal?.throwIfAborted();
+  const { signal, ...rest } = readArgument("options", () => ({ ...options }));
+  toSignal(signal)?.throwIfAborted();
   return { signal, rest };
 }

@@ -1,4 +1,11 @@
-import type { Instant, JobId, ProducerStore, Store, UnsentJob } from "@venturi/core";
+import {
+  type Instant,
+  type JobId,
+  type ProducerStore,
+  readArgument,
+  type Store,
+  type UnsentJob,
+} from "@venturi/core";
 import type { Backend } from "./backend.ts";
 import type { EnqueueItem, EnqueueOptions, WaitOptions } from "./enqueue.ts";
 import { createOperator, type Operator } from "./operator.ts";
@@ -74,15 +81,17 @@ export const Queue = class Queue extends Producer {
   readonly #backend: Backend;
 
   constructor(producer: unknown, options?: QueueOptions) {
-    const isStore = isProducerStore(producer);
-    const backend = isStore ? storeBackend(producer, options) : sqlBackend(producer, options);
+    const backend = readArgument("producer", () =>
+      isProducerStore(producer) ? storeBackend(producer, options) : sqlBackend(producer, options),
+    );
     super(backend.lanes);
     this.#backend = backend;
     // A lean queue has no verbs that it could not carry out.
-    if (isStore && isOperatorStore(producer)) Object.assign(this, createOperator(producer));
+    if (isProducerStore(producer) && isOperatorStore(producer))
+      Object.assign(this, createOperator(producer));
   }
 
   within(tx: unknown): TransactionQueue {
-    return new Producer(this.#backend.lanesWithin(tx));
+    return new Producer(readArgument("tx", () => this.#backend.lanesWithin(tx)));
   }
 } as unknown as QueueConstructor;

@@ -14,7 +14,13 @@ import { claim, claimedBodies } from "./sql/claim.ts";
 import { promote } from "./sql/promote.ts";
 import type { Statement } from "./sql/statement.ts";
 
-const fromStart: Mark = [0, 0, 0];
+/** Before every number that a row can have, also one that was written by hand. */
+const firstSeq: Mark = [-9e18, -9e18, -9e18];
+const firstDue: Mark = [
+  Number.NEGATIVE_INFINITY,
+  Number.NEGATIVE_INFINITY,
+  Number.NEGATIVE_INFINITY,
+];
 
 /**
  * Claims for one worker session. Usually one statement; two where scheduled jobs are known to be due, which are
@@ -84,8 +90,8 @@ export class Claimer {
   async #claimOnce(request: ClaimRequest, marked: boolean, ignoreDue: boolean): Promise<Answer> {
     const ids = request.kinds.map(({ kind }) => this.#kinds.id(kind));
     const startedAt = this.#now();
-    const marks = ids.map((id) => (marked ? this.#ready.of(id, startedAt) : fromStart));
-    const due = ids.map((id) => (marked ? this.#due.of(id, startedAt) : fromStart));
+    const marks = ids.map((id) => (marked ? this.#ready.of(id, startedAt) : firstSeq));
+    const due = ids.map((id) => (marked ? this.#due.of(id, startedAt) : firstDue));
     const rows = await this.#database.run(
       this.#claim,
       [
@@ -153,7 +159,7 @@ export class Claimer {
       [
         ids,
         request.kinds.map(({ limit }) => Math.min(limit, request.limit) + excluded),
-        ...tiers(ids.map((id) => (marked ? this.#due.of(id, now) : fromStart))),
+        ...tiers(ids.map((id) => (marked ? this.#due.of(id, now) : firstDue))),
       ],
       "promote scheduled jobs",
     );

@@ -59,6 +59,8 @@ export class Marks {
   }
 
   saw(kind: number, tier: number, position: number): void {
+    // Numbers of rows written by hand may be too large to be told apart from their neighbours, and to be sent back.
+    if (position > Number.MAX_SAFE_INTEGER) return;
     let tiers = this.#kinds.get(kind);
     if (tiers === undefined) {
       tiers = { settled: [0, 0, 0], aging: [0, 0, 0], seen: [0, 0, 0] };

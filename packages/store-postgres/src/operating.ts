@@ -71,7 +71,10 @@ export class Operating {
     const before = finishedBefore.getTime();
     const codes = statuses.map((status) => endCodes[status]);
     const [oldest] = await this.#database.run(this.#statements.cleanupStart, [], doing);
-    const start = Math.min((oldest?.["start_ms"] as number | undefined) ?? before, before);
+    const start = Math.max(
+      0,
+      Math.min((oldest?.["start_ms"] as number | undefined) ?? before, before),
+    );
     let deleted = 0;
     const width = (before - start) / cleanupSpans;
     let span: Span = { from: 0, until: start + width, width };

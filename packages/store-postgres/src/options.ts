@@ -2,6 +2,7 @@ import {
   invalidArgument,
   type Logger,
   type NameOptions,
+  readArgument,
   resolveNames,
   silentLogger,
 } from "@venturi/core";
@@ -95,6 +96,13 @@ const common = [
 
 /** Validates the common options; throws `invalid-argument` naming the one that is wrong. */
 export function resolveOptions(
+  options: StoreOptions & { readonly ssl?: unknown },
+  own: readonly string[],
+): ResolvedOptions {
+  return readArgument("options", () => checkOptions(options, own));
+}
+
+function checkOptions(
   options: StoreOptions & { readonly ssl?: unknown },
   own: readonly string[],
 ): ResolvedOptions {

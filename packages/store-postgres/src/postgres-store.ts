@@ -23,6 +23,7 @@ import {
   type ProducerStore,
   type ReadJournalRequest,
   type RecoverRequest,
+  readArgument,
   type SettleRequest,
   type SettleVerdict,
   type StaleClaim,
@@ -125,7 +126,8 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
    * Rejects with `invalid-argument` for a bad option and with `database` where nobody answers or lets us in.
    */
   static async connect(options: ConnectOptions): Promise<PostgresStore> {
-    const { connectionString: url, maxConnections: max, ...rest } = options ?? {};
+    const given = readArgument("options", () => ({ ...options }));
+    const { connectionString: url, maxConnections: max, ...rest } = given;
     const { ssl } = resolveOptions(rest, ["connectionString", "maxConnections"]);
     const config: pg.PoolConfig = {
       connectionString: connectionString("connectionString", url),

@@ -1,5 +1,6 @@
 import {
   type ClaimedJob,
+  dateOf,
   fromUuid,
   type JobRecord,
   type JobStatus,
@@ -20,14 +21,14 @@ export function toClaimedJob(row: Row, kind: string): ClaimedJob {
     id: fromUuid(row["job_id"] as string),
     kind,
     priority: toPriority(row["priority"]),
-    payload: row["payload"] as string,
+    payload: toText(row["payload"]),
     carry: row["carry"] as string | null,
     headers: headers === null ? null : readHeaders(headers as string),
     runCount: row["run_count"] as number,
     failureCount: row["failure_count"] as number,
     latencyMs: row["latency_ms"] as number,
     leaseMs: row["lease_ms"] as number,
-    leaseExpiresAt: new Date(row["lease_expires_ms"] as number),
+    leaseExpiresAt: dateOf(row["lease_expires_ms"] as number),
   };
 }
 
@@ -35,7 +36,7 @@ export function toStaleClaim(row: Row): StaleClaim {
   return {
     jobId: fromUuid(row["job_id"] as string),
     kind: row["kind"] as string,
-    payload: row["payload"] as string,
+    payload: toText(row["payload"]),
     runCount: row["run_count"] as number,
     failureCount: row["failure_count"] as number,
     backstop: row["backstop"] as number | null,
@@ -56,7 +57,7 @@ export function toJobRecord(row: Row): JobRecord {
     runCount: row["run_count"] as number,
     failureCount: row["failure_count"] as number,
     dedupKey: row["dedup_key"] as string | null,
-    createdAt: new Date(row["created_ms"] as number),
+    createdAt: dateOf(row["created_ms"] as number),
     visibleAt: toDate(row["visible_ms"]),
     finishedAt: toDate(row["finished_ms"]),
     claimedBy: row["claimed_by"] as string | null,
@@ -75,7 +76,7 @@ export function toJournalEntry(row: Row): JournalEntry {
     detail: toJson(row["detail"]) as JournalEntry["detail"],
     worker: row["worker"] as string | null,
     startedAt: toDate(row["started_ms"]),
-    recordedAt: new Date(row["recorded_ms"] as number),
+    recordedAt: dateOf(row["recorded_ms"] as number),
   };
 }
 
@@ -84,7 +85,12 @@ function toPriority(tier: unknown): Priority {
 }
 
 function toDate(ms: unknown): Date | null {
-  return ms === null ? null : new Date(ms as number);
+  return ms === null ? null : dateOf(ms as number);
+}
+
+/** No text, which does not decode, where somebody has deleted the body of a job. */
+function toText(payload: unknown): string {
+  return (payload ?? "") as string;
 }
 
 function toJson(text: unknown): unknown {

@@ -1,6 +1,7 @@
 import {
   type ClaimRef,
   type CompleteRequest,
+  dateOf,
   type ExtendLeaseRequest,
   type ExtendLeaseResult,
   type HandBackRequest,
@@ -117,7 +118,7 @@ export class Settling {
     return verdicts.all.map((verdict, index): ExtendLeaseResult => {
       const row = applied.get(index);
       if (row === undefined) return { verdict: verdict === "busy" ? "busy" : "lost" };
-      const leaseExpiresAt = new Date(row["lease_expires_ms"] as number);
+      const leaseExpiresAt = dateOf(row["lease_expires_ms"] as number);
       return { verdict: "applied", leaseExpiresAt, leaseMs: row["lease_ms"] as number };
     });
   }

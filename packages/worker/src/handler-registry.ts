@@ -3,6 +3,7 @@ import {
   invalidArgument,
   isTask,
   type MaybePromise,
+  readArgument,
   show,
   type Task,
   type TaskHandler,
@@ -82,11 +83,14 @@ export class HandlerRegistry {
     if (this.#registrations.has(kind)) {
       throw invalidArgument("kind", `${whose} is registered already`, "register each kind once");
     }
-    for (const name of Object.keys(options)) {
-      if (name !== "cap")
-        throw invalidArgument(name, `is not an option of register (for ${whose})`, "use cap");
-    }
-    const cap = options.cap === undefined ? null : toCount(options.cap, "cap");
+    const cap = readArgument("options", () => {
+      for (const name of Object.keys(options)) {
+        if (name !== "cap")
+          throw invalidArgument(name, `is not an option of register (for ${whose})`, "use cap");
+      }
+      const { cap } = options;
+      return cap === undefined ? null : toCount(cap, "cap");
+    });
     this.#registrations.set(kind, {
       task,
       handler: handler as TaskHandler<unknown, unknown, unknown, unknown>,

@@ -6,6 +6,7 @@ import {
   type JobId,
   type JournalEntry,
   type Logger,
+  readArgument,
   show,
   toLeaseMs,
   type WorkerStore,
@@ -109,7 +110,7 @@ export class RunContext implements JobContext<unknown, unknown> {
   async history(
     options: { readonly limit?: number; readonly signal?: AbortSignal } = {},
   ): Promise<readonly JournalEntry[]> {
-    const { limit, signal } = options;
+    const { limit, signal } = readArgument("options", () => ({ ...options }));
     if (limit !== undefined && !(Number.isSafeInteger(limit) && limit >= 1)) {
       throw invalidArgument(
         "limit",

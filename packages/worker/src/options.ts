@@ -8,6 +8,7 @@ import {
   invalidArgument,
   isBackoff,
   type Logger,
+  readArgument,
   show,
   silentLogger,
   toLeaseMs,
@@ -154,6 +155,10 @@ const known: ReadonlySet<string> = new Set([
 export function resolveWorkerOptions<State>(
   options: WorkerOptions<State> = {},
 ): ResolvedWorkerOptions<State> {
+  return readArgument("options", () => checkOptions(options));
+}
+
+function checkOptions<State>(options: WorkerOptions<State>): ResolvedWorkerOptions<State> {
   if (typeof options !== "object" || options === null || Array.isArray(options)) {
     throw invalidArgument("options", `are ${show(options)}`, "pass an object, or nothing");
   }

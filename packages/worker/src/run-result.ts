@@ -1,4 +1,15 @@
-import { describeFailure, isDefect, isOutcome, isTaskError, type RunResult } from "@venturi/core";
+import {
+  cleanText,
+  describeFailure,
+  FAR_FUTURE_MS,
+  isDefect,
+  isOutcome,
+  isTaskError,
+  MAX_NOTE_LENGTH,
+  type Outcome,
+  type RunResult,
+  type TaskError,
+} from "@venturi/core";
 import type { PanicPolicy } from "./options.ts";
 
 const completed: RunResult = Object.freeze({ type: "completed", note: null });
@@ -7,24 +18,63 @@ const completed: RunResult = Object.freeze({ type: "completed", note: null });
 export function resultOfReturn(returned: unknown): RunResult | null {
   if (returned === undefined) return completed;
   if (!isOutcome(returned)) return null;
-  if (returned.type === "completed") return { type: "completed", note: returned.note };
-  const { delayMs, runAt, note } = returned;
-  return { type: "paused", delayMs, runAt, note };
+  try {
+    return readOutcome(returned);
+  } catch {
+    return null;
+  }
+}
+
+/** Only what `Outcome` can have made: one put together by hand may say anything. */
+function readOutcome(outcome: Outcome): RunResult | null {
+  const { type, note } = outcome;
+  if (note !== null && typeof note !== "string") return null;
+  if (type === "completed") return { type, note: toNote(note) };
+  if (type !== "paused") return null;
+  const { delayMs, runAt } = outcome;
+  const isTimely = isMs(delayMs) && (runAt === null || isMs(runAt));
+  return isTimely ? { type, delayMs, runAt, note: toNote(note) } : null;
+}
+
+function isMs(value: unknown): boolean {
+  return typeof value === "number" && value >= 0 && value <= FAR_FUTURE_MS;
+}
+
+function toNote(note: string | null): string | null {
+  return note === null ? null : cleanText(note, MAX_NOTE_LENGTH);
 }
 
 /** What anything that a handler threw says. Never throws. */
 export function resultOfThrow(thrown: unknown, panicPolicy: PanicPolicy): RunResult {
   const { note, detail } = describeFailure(thrown);
-  const decision = isTaskError(thrown) ? thrown : null;
-  const isBug = decision === null && isDefect(thrown);
+  const isDecision = isTaskError(thrown);
+  const { permanent, afterMs } = isDecision ? readTaskError(thrown) : undecided;
+  const isBug = !isDecision && isDefect(thrown);
   return {
     type: "failed",
     note,
     detail: JSON.stringify(detail),
-    permanent: decision?.permanent ?? (isBug && panicPolicy === "dead"),
-    afterMs: decision?.afterMs ?? null,
+    permanent: permanent ?? (isBug && panicPolicy === "dead"),
+    afterMs,
     discardCarry: isBug,
   };
+}
+
+interface Disposition {
+  readonly permanent: boolean | null;
+  readonly afterMs: number | null;
+}
+
+const undecided: Disposition = Object.freeze({ permanent: null, afterMs: null });
+
+/** Only what `TaskError` can have made. Never throws. */
+function readTaskError(error: TaskError): Disposition {
+  try {
+    const { permanent, afterMs } = error;
+    return { permanent: permanent === true, afterMs: isMs(afterMs) ? afterMs : null };
+  } catch {
+    return undecided;
+  }
 }
 
 /**

@@ -3,6 +3,7 @@ import {
   type JobId,
   type Notifier,
   PORT_VERSION,
+  readArgument,
   type SettlementOutcome,
   show,
   type Task,
@@ -64,7 +65,7 @@ export class Worker<State = undefined, Tx = never> {
 
   /** Throws `invalid-argument` naming the option that is unknown or unacceptable. Nothing is connected yet. */
   constructor(store: WorkerStore<Tx> & Partial<Notifier>, ...[options]: WorkerArguments<State>) {
-    this.#store = checkStore(store);
+    this.#store = readArgument("store", () => checkStore(store));
     const resolved = resolveWorkerOptions(options);
     this.#options = { ...resolved, logger: safeLogger(resolved.logger) };
     const { concurrency, leaseMs, backstop } = resolved;
@@ -99,7 +100,8 @@ export class Worker<State = undefined, Tx = never> {
    * A worker runs once: throws `already-run` afterwards. Rejects with `not-migrated` where the database lacks
    * venturi's tables, and with `database` when the first connection fails for good.
    */
-  async run({ signal }: RunOptions = {}): Promise<RunReport> {
+  async run(options: RunOptions = {}): Promise<RunReport> {
+    const signal = readSignal(options);
     this.#checkIdle();
     if (this.#hasRun) {
       throw new VenturiError(
@@ -118,7 +120,8 @@ export class Worker<State = undefined, Tx = never> {
    *
    * Rejects with `already-run` while this worker is running, and with `closed` after `stop`.
    */
-  async runOnce({ signal }: RunOptions = {}): Promise<RunCounts> {
+  async runOnce(options: RunOptions = {}): Promise<RunCounts> {
+    const signal = readSignal(options);
     this.#checkIdle();
     if (this.#isStopped)
       throw new VenturiError("closed", "the worker was stopped: make a new one to run again");
@@ -193,6 +196,15 @@ export class Worker<State = undefined, Tx = never> {
       this.#current = null;
     }
   }
+}
+
+function readSignal(options: RunOptions): AbortSignal | undefined {
+  const { signal, isSignal } = readArgument("options", () => {
+    const { signal } = options;
+    return { signal, isSignal: typeof signal?.addEventListener === "function" };
+  });
+  if (signal === undefined || isSignal) return signal;
+  throw invalidArgument("signal", "is not an AbortSignal", "pass controller.signal");
 }
 
 function checkStore<S extends WorkerStore<never> | WorkerStore<unknown>>(store: S): S {

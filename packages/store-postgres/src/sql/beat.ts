@@ -1,5 +1,5 @@
 import type { Names } from "../names.ts";
-import { msSince, msUntil, type Statement, statement } from "./statement.ts";
+import { bounded, msSince, msUntil, type Statement, silentAt, statement } from "./statement.ts";
 
 /**
  * Publishes that a worker lives, restoring its row if it was removed or given up, and returns who has gone silent.
@@ -8,9 +8,11 @@ import { msSince, msUntil, type Statement, statement } from "./statement.ts";
  * Parameters: 1 id · 2 name · 3 kinds · 4 poll max ms · 5 worker timeout ms · 6 shortest lease ms · 7 code version.
  */
 export function beat(n: Names): Statement {
-  const silence = (ms: string) => `w.beat_at + make_interval(secs => least(${ms}, 3e14) / 1000)`;
-  const suspectAt = silence("least(w.worker_timeout_ms, w.shortest_lease_ms)");
-  const deadAt = silence("w.worker_timeout_ms");
+  const suspectAt = silentAt(
+    n,
+    "least(w.worker_timeout_ms, coalesce(nullif(w.shortest_lease_ms, 'NaN'), 0))",
+  );
+  const deadAt = silentAt(n);
   return statement(
     "beat",
     `with me as (
@@ -18,7 +20,7 @@ export function beat(n: Names): Statement {
   values ($1::int4, $2::text, ${n.of("clock")}(), ${n.of("clock")}(), $3::text[], $4::float8, $5::float8, $6::float8, $7::int4)
   on conflict (id) do update set beat_at = excluded.beat_at, stopping_at = null, shortest_lease_ms = excluded.shortest_lease_ms
 ), others as materialized (
-  select w.id, w.name, ${msSince(n, "w.beat_at")} as silent_ms, ${deadAt} <= ${n.of("clock")}() as dead, ${suspectAt} <= ${n.of("clock")}() as suspect,
+  select w.id, w.name, ${msSince(n, bounded("w.beat_at"))} as silent_ms, ${deadAt} <= ${n.of("clock")}() as dead, ${suspectAt} <= ${n.of("clock")}() as suspect,
     case when ${suspectAt} > ${n.of("clock")}() then ${suspectAt} when ${deadAt} > ${n.of("clock")}() then ${deadAt} end as next_at
   from ${n.of("workers")} w where w.stopping_at is null and w.id <> $1::int4
 )

@@ -1,5 +1,13 @@
 import type { Names } from "../names.ts";
-import { epochMs, lookedUp, msSince, msUntil, type Statement, statement } from "./statement.ts";
+import {
+  bounded,
+  epochMs,
+  lookedUp,
+  msSince,
+  msUntil,
+  type Statement,
+  statement,
+} from "./statement.ts";
 
 /**
  * Claims up to a limit of due jobs in one statement of three steps, so that several claimers at once each find work:
@@ -46,8 +54,8 @@ export function claim(n: Names): Statement {
     (0::int2, k.mark0, k.due0), (1::int2, k.mark1, k.due1), (2::int2, k.mark2, k.due2)) p(tier, mark, due_mark)
 ), soon as materialized (
   select p.kind_id, p.room, s.visible_at as at from pair p cross join lateral (
-    select q.visible_at from ${n.of("queue")} q
-    where q.scheduled and q.kind_id = p.kind_id and q.priority = p.tier and q.visible_at > to_timestamp(p.due_mark / 1000)
+    select ${bounded("q.visible_at")} as visible_at from ${n.of("queue")} q
+    where q.scheduled and q.kind_id = p.kind_id and q.priority = p.tier and q.visible_at >= to_timestamp(p.due_mark / 1000)
     order by q.visible_at limit 1) s
 ), due as materialized (
   select s.kind_id, s.room from soon s where s.at <= ${n.of("clock")}()
@@ -115,13 +123,13 @@ export function claim(n: Names): Statement {
   limit 1
 )
 select info.*, c.job_id::text, c.kind_id, c.priority::int4 as priority, c.seq::float8 as seq, c.run_count, c.failure_count,
-  c.carry::text as carry, c.lease_ms, ${epochMs("c.lease_expires_at")} as lease_expires_ms, ${msSince(n, "c.visible_at")} as latency_ms,
+  c.carry::text as carry, c.lease_ms, ${epochMs("c.lease_expires_at")} as lease_expires_ms, ${msSince(n, bounded("c.visible_at"))} as latency_ms,
   b.payload::text as payload, b.headers::text as headers, (b.version <> c.version)::int4 as stale
 from (select ${msUntil(n, `(select min(s.at) from soon s where s.at > ${n.of("clock")}())`)} as wait_ms,
   (exists (select 1 from due))::int4 as due, (exists (select 1 from held))::int4 as held,
   current_setting('transaction_isolation') as isolation) info
-left join (claimed c cross join lateral (
-  select j.payload, j.headers, coalesce(j.version, 0) as version from ${n.of("jobs")} j where j.id = c.job_id limit 1) b) on true
+left join (claimed c left join lateral (
+  select j.payload, j.headers, coalesce(j.version, 0) as version from ${n.of("jobs")} j where j.id = c.job_id limit 1) b on true) on true
 order by c.priority, c.seq`,
   );
 }

@@ -1,5 +1,5 @@
 import type { Names } from "../names.ts";
-import { epochMs, fromEpochMs, type Statement, statement } from "./statement.ts";
+import { epochMs, fromEpochMs, type Statement, silentAt, statement } from "./statement.ts";
 
 /**
  * Deletes one batch of ended jobs with their journals, those that ended first. Safe from several processes: a batch
@@ -55,10 +55,10 @@ export function cleanupStart(n: Names): Statement {
 export function cleanupWorkers(n: Names): Statement {
   return statement(
     "cleanup_workers",
-    `delete from ${n.of("workers")} w where w.id in (
-    select x.id from ${n.of("workers")} x where x.beat_at < ${fromEpochMs("$1::float8")}
-      and x.beat_at < ${n.of("clock")}() - make_interval(secs => least(x.worker_timeout_ms, 3e14) / 1000)
-      and not exists (select 1 from ${n.of("queue")} q where q.claimed_by = x.id)
+    `delete from ${n.of("workers")} gone where gone.id in (
+    select w.id from ${n.of("workers")} w where w.beat_at < ${fromEpochMs("$1::float8")}
+      and ${silentAt(n)} < ${n.of("clock")}()
+      and not exists (select 1 from ${n.of("queue")} q where q.claimed_by = w.id)
     for update skip locked)`,
   );
 }

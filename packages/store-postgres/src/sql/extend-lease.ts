@@ -1,5 +1,14 @@
 import type { Names } from "../names.ts";
-import { after, epochMs, lookedUp, msUntil, rows, type Statement, statement } from "./statement.ts";
+import {
+  after,
+  bounded,
+  epochMs,
+  lookedUp,
+  msUntil,
+  rows,
+  type Statement,
+  statement,
+} from "./statement.ts";
 
 /**
  * Moves the ends of leases to the clock plus a span, never nearer, while the claims are held. A row that somebody
@@ -15,7 +24,7 @@ export function extendLease(n: Names): Statement {
     select q.job_id from ${n.of("queue")} q where q.job_id = u.job_id and q.claimed_by = $1::int4 and q.run_count = u.run_no
     for update skip locked) q
 )
-update ${n.of("queue")} q set lease_expires_at = greatest(q.lease_expires_at, ${after(n, "h.span_ms")})
+update ${n.of("queue")} q set lease_expires_at = greatest(${bounded("q.lease_expires_at")}, ${after(n, "h.span_ms")})
 from held h where ${lookedUp("q.job_id", "h.job_id")}
 returning h.ord::int4 as ord, ${epochMs("q.lease_expires_at")} as lease_expires_ms, ${msUntil(n, "q.lease_expires_at")} as lease_ms`,
   );

@@ -24,7 +24,7 @@ export function promote(n: Names): Statement {
   cross join lateral (
     select q.job_id, q.visible_at from ${n.of("queue")} q
     where q.scheduled and q.kind_id = k.kind_id and q.priority = p.tier
-      and q.visible_at > to_timestamp(p.due_mark / 1000) and q.visible_at <= ${n.of("clock")}()
+      and q.visible_at >= to_timestamp(p.due_mark / 1000) and q.visible_at <= ${n.of("clock")}()
     order by q.visible_at limit k.room for update skip locked) s
 ), placed as materialized (
   select p.job_id, nextval(pg_get_serial_sequence(${n.literal(n.of("queue"))}, 'seq')) as seq

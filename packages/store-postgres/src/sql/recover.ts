@@ -1,10 +1,20 @@
 import type { Names } from "../names.ts";
-import { after, horizon, lookedUp, notify, rows, type Statement, statement } from "./statement.ts";
+import {
+  after,
+  horizon,
+  lookedUp,
+  notify,
+  oneMore,
+  rows,
+  type Statement,
+  silentAt,
+  statement,
+} from "./statement.ts";
 
 /** A worker that its own row calls dead: silent for its own timeout, or gone without a row. */
 function deadHolder(n: Names, holder: string): string {
   return `not exists (select 1 from ${n.of("workers")} w where w.id = ${holder}
-    and w.beat_at + make_interval(secs => least(w.worker_timeout_ms, 3e14) / 1000) > ${n.of("clock")}())`;
+    and ${silentAt(n)} > ${n.of("clock")}())`;
 }
 
 /**
@@ -26,16 +36,21 @@ export function findStale(n: Names): Statement {
  */
 export function findOrphans(n: Names): Statement {
   const orphan = `q.claimed_by is not null and not exists (select 1 from ${n.of("workers")} w where w.id = q.claimed_by
-    and (w.stopping_at is null or w.beat_at + make_interval(secs => least(w.worker_timeout_ms, 3e14) / 1000) > ${n.of("clock")}()))`;
+    and (w.stopping_at is null or ${silentAt(n)} > ${n.of("clock")}()))`;
   return statement("find_orphans", staleClaims(n, orphan, "true", "$1"));
+}
+
+/** Whether a claim's lease has passed; one without a lease, which only a hand can have written, has none to wait for. */
+function overdue(n: Names, row: string): string {
+  return `coalesce(${row}.lease_expires_at, 'epoch') <= ${n.of("clock")}()`;
 }
 
 function staleClaims(n: Names, which: string, all: string, limit: string): string {
   return `select s.job_id::text, k.name as kind, b.payload::text as payload, s.run_count, s.failure_count, s.backstop,
-    s.claimed_by, (s.lease_expires_at <= ${n.of("clock")}())::int4 as overdue
-  from (select q.* from ${n.of("queue")} q where ${which} and (q.lease_expires_at <= ${n.of("clock")}() or ${all})
+    s.claimed_by, (${overdue(n, "s")})::int4 as overdue
+  from (select q.* from ${n.of("queue")} q where ${which} and (${overdue(n, "q")} or ${all})
         order by q.lease_expires_at limit ${limit}::int4) s
-  join ${n.of("jobs")} b on b.id = s.job_id join ${n.of("kinds")} k on k.id = s.kind_id
+  left join ${n.of("jobs")} b on b.id = s.job_id join ${n.of("kinds")} k on k.id = s.kind_id
   order by s.lease_expires_at`;
 }
 
@@ -64,12 +79,12 @@ export function recover(n: Names): Statement {
   return statement(
     "recover",
     `with held as materialized (
-  select u.*, q.claimed_at, q.kind_id, q.failure_count + 1 as failures
+  select u.*, q.claimed_at, q.kind_id, ${oneMore("q.failure_count")} as failures
   from ${rows("$1::uuid[]", "$2::int4[]", "$3::int4[]", '$4::"char"[]', "$5::float8[]", "$6::text[]")}
     with ordinality u(job_id, run_no, holder, outcome, delay_ms, note, ord)
   cross join lateral (
     select q.* from ${n.of("queue")} q where q.job_id = u.job_id and q.claimed_by = u.holder and q.run_count = u.run_no
-      and (q.lease_expires_at <= ${n.of("clock")}() or ${deadHolder(n, "u.holder")})
+      and (${overdue(n, "q")} or ${deadHolder(n, "u.holder")})
     for update skip locked) q
 ), ended as (
   delete from ${n.of("queue")} q using held h where ${lookedUp("q.job_id", "h.job_id")} and h.outcome = 'd' returning q.*, h.failures

@@ -5,6 +5,7 @@ import {
   horizon,
   lookedUp,
   notify,
+  oneMore,
   rows,
   type Statement,
   statement,
@@ -27,7 +28,7 @@ export function settle(n: Names): Statement {
   return statement(
     "settle",
     `with held as materialized (
-  select u.*, q.claimed_at, q.kind_id, q.failure_count + (u.outcome in ('r', 'd'))::int4 as failures
+  select u.*, q.claimed_at, q.kind_id, case when u.outcome in ('r', 'd') then ${oneMore("q.failure_count")} else q.failure_count end as failures
   from ${rows("$2::uuid[]", "$3::int4[]", '$4::"char"[]', "$5::float8[]", "$6::float8[]", "$7::jsonb[]", "$8::text[]", "$9::jsonb[]", "$10::jsonb[]")}
     with ordinality u(job_id, run_no, outcome, delay_ms, run_at, carry, note, attachment, detail, ord)
   cross join lateral (

@@ -28,14 +28,42 @@ export function after(n: Names, ms: string): string {
   return `least(${n.of("clock")}() + make_interval(secs => least(greatest(${ms}, 0), 3e14) / 1000), ${farDate})`;
 }
 
+/**
+ * One failure more. A count that somebody has written to the end of its range by hand stays there: it must not keep a
+ * run from being settled.
+ */
+export function oneMore(count: string): string {
+  return `least(${count}, 2147483646) + 1`;
+}
+
+/** The next version of a row, from the start again after the last. */
+export function nextVersion(version: string): string {
+  return `${version} % 2147483647 + 1`;
+}
+
+/** An instant that is never null, brought between 1970 and the far date: an infinite one cannot be reckoned with. */
+export function bounded(instant: string): string {
+  return `greatest(least(${instant}, ${farDate}), 'epoch'::timestamptz)`;
+}
+
+/**
+ * The moment until which a worker (`w`) that is not heard of again counts as alive. Whatever its row says: one absurd
+ * row must not fail everyone's statement.
+ */
+export function silentAt(n: Names, ms = "w.worker_timeout_ms"): string {
+  return `greatest(least(w.beat_at, ${n.of("clock")}()), 'epoch'::timestamptz) + make_interval(secs => least(greatest(${ms}, 0), 3e14) / 1000)`;
+}
+
+// `date_part` and not `extract`, which computes in exact decimals at several times the cost.
+
 /** Milliseconds from the clock until an instant, as float8. */
 export function msUntil(n: Names, instant: string): string {
-  return `(extract(epoch from ${instant} - ${n.of("clock")}()) * 1000)::float8`;
+  return `(date_part('epoch', ${instant} - ${n.of("clock")}()) * 1000)`;
 }
 
 /** Milliseconds from an instant until the clock, as float8. */
 export function msSince(n: Names, instant: string): string {
-  return `(extract(epoch from ${n.of("clock")}() - ${instant}) * 1000)::float8`;
+  return `(date_part('epoch', ${n.of("clock")}() - ${instant}) * 1000)`;
 }
 
 /** Epoch milliseconds of an instant as float8: drivers parse timestamps by settings that are not ours. */
@@ -72,5 +100,5 @@ export function notify(n: Names, condition: string): string {
 /** The moment until which sleeping workers could oversleep: what is due by then is worth a NOTIFY. */
 export function horizon(n: Names): string {
   return `(select ${after(n, "coalesce(max(w.poll_max_ms), 0)")} from ${n.of("workers")} w
-    where w.stopping_at is null and w.beat_at + make_interval(secs => least(w.worker_timeout_ms, 3e14) / 1000) > ${n.of("clock")}())`;
+    where w.stopping_at is null and ${silentAt(n)} > ${n.of("clock")}())`;
 }

@@ -257,10 +257,10 @@ begin
           else least(greatest((v_decision ->> 'visible_at')::timestamptz, least(v_candidate.visible_at, v_clock)), v_far) end;
         v_tier := case when v_action = 'replace' then v_priorities[i] else
           coalesce(case v_decision ->> 'priority' when 'high' then 0 when 'normal' then 1 when 'low' then 2 end, v_candidate.priority) end;
-        update ${n.of("jobs")} b set headers = v_headers[i], priority = v_tier, version = coalesce(b.version, 0) + 1,
+        update ${n.of("jobs")} b set headers = v_headers[i], priority = v_tier, version = coalesce(b.version, 0) % 2147483647 + 1,
             payload = case when v_action = 'replace' then v_payloads[i] else v_decision -> 'payload' end
           where b.id = v_candidate.job_id;
-        update ${n.of("queue")} q set priority = v_tier, lease_ms = v_leases[i], version = q.version + 1, visible_at = v_at,
+        update ${n.of("queue")} q set priority = v_tier, lease_ms = v_leases[i], version = q.version % 2147483647 + 1, visible_at = v_at,
             carry = case when v_action = 'replace' then null when v_decision ? 'carry' then v_decision -> 'carry' else q.carry end,
             scheduled = (q.scheduled or v_at > v_candidate.visible_at) and v_at > v_clock,
             -- It arrives now if this made it due; otherwise it keeps its place.
@@ -281,8 +281,9 @@ begin
 
   -- Once a call, and only if a worker could sleep past it: NOTIFY takes a database-wide lock at commit.
   if v_soonest is not null and (v_soonest <= v_clock or v_soonest <= v_clock + make_interval(secs => (
-      select least(coalesce(max(w.poll_max_ms), 0), 3e14) / 1000 from ${n.of("workers")} w
-      where w.stopping_at is null and w.beat_at + make_interval(secs => least(w.worker_timeout_ms, 3e14) / 1000) > v_clock)))
+      select least(greatest(max(w.poll_max_ms), 0), 3e14) / 1000 from ${n.of("workers")} w
+      where w.stopping_at is null and greatest(least(w.beat_at, v_clock), 'epoch')
+        + make_interval(secs => least(greatest(w.worker_timeout_ms, 0), 3e14) / 1000) > v_clock)))
     and (select m.notify from ${n.of("meta")} m)
   then
     perform pg_notify(${n.literal(n.prefix)}, '');
