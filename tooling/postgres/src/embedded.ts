@@ -98,15 +98,18 @@ class Keeper {
     const command: KeeperCommand = { call: this.#calls, verb };
     const answered = this.#answerTo(command.call);
     this.#process.ref();
+    ref(this.#process.stdout);
     this.#process.stdin.write(`${JSON.stringify(command)}\n`);
     const answer = await answered;
-    this.#process.unref();
+    this.unref();
     if ("error" in answer) throw new Error(`PostgreSQL did not ${verb}: ${answer.error}`);
     return answer.url;
   }
 
   async stop(): Promise<void> {
     this.#process.ref();
+    // Its end is known when its output has been read.
+    ref(this.#process.stdout);
     this.#process.stdin.end();
     await this.ended;
   }
@@ -131,6 +134,10 @@ class Keeper {
 function keeperEnvironment(): NodeJS.ProcessEnv {
   const { NODE_OPTIONS: _, ...rest } = process.env;
   return rest;
+}
+
+function ref(pipe: object): void {
+  if ("ref" in pipe && typeof pipe.ref === "function") pipe.ref();
 }
 
 function unref(pipe: object): void {

@@ -54,9 +54,8 @@ export const Replacing = defineTask({
   backoff,
 });
 
-/** At most {@link cap} of them run at once in a worker. */
+/** Only a few of them run at once in a worker. */
 export const Capped = defineTask({ kind: "capped", payload: v.object({ ms }), backoff });
-export const cap = 2;
 
 /** Takes its time. */
 export const Slow = defineTask({

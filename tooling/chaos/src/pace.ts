@@ -1,0 +1,40 @@
+/** How long things take in a run of the harness. */
+export interface Pace {
+  readonly name: "full" | "quick" | "test";
+  /** A rate is the median of so many windows. */
+  readonly windows: number;
+  readonly windowMs: number;
+  /** How long a fault lasts that has no length of its own. */
+  readonly faultMs: number;
+  /** How long handlers take, in milliseconds. */
+  readonly handlerMs: number;
+  /** Jobs a second of all producers together; about half of what the workers do. */
+  readonly perSecond: number;
+  /** The rate after the fault is to be this share of the rate before, at least. */
+  readonly leastRatio: number;
+  /** Times a scenario that repeats its fault by number repeats it. */
+  readonly repeats: number;
+}
+
+const full: Pace = {
+  name: "full",
+  windows: 5,
+  windowMs: 2_000,
+  faultMs: 8_000,
+  handlerMs: 35,
+  perSecond: 220,
+  leastRatio: 0.85,
+  repeats: 20,
+};
+
+export const paces: Readonly<Record<Pace["name"], Pace>> = {
+  full,
+  quick: { ...full, name: "quick", windowMs: 1_000, faultMs: 3_000, repeats: 5 },
+  // Windows this short say little about a rate where other tests run beside.
+  test: { ...full, name: "test", windowMs: 400, faultMs: 2_000, leastRatio: 0.5, repeats: 4 },
+};
+
+/** Jobs that the workers get done in a second, about: what is waited for to be enqueued in advance. */
+export function throughput({ perSecond }: Pace): number {
+  return perSecond * 2;
+}
