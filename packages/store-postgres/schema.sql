@@ -173,6 +173,21 @@ create view venturi_job_history as
      LEFT JOIN venturi_kinds k ON ((k.id = j.kind_id)))
      LEFT JOIN venturi_workers w ON ((w.id = j.worker_id)));
 
+CREATE OR REPLACE FUNCTION public.venturi_bodies_v1(ids uuid[])
+ RETURNS TABLE(id uuid, payload text, headers text, version integer)
+ LANGUAGE plpgsql
+ STABLE ROWS 10
+ SET search_path TO 'pg_catalog', 'pg_temp'
+ SET enable_seqscan TO 'off'
+ SET jit TO 'off'
+AS $function$
+#variable_conflict use_column
+begin
+  return query select j.id, j.payload::text, j.headers::text, coalesce(j.version, 0) from "public"."venturi_jobs" j where j.id = any (ids);
+end
+$function$
+;
+
 CREATE OR REPLACE FUNCTION public.venturi_clock()
  RETURNS timestamp with time zone
  LANGUAGE sql
@@ -419,10 +434,10 @@ begin
           else least(greatest((v_decision ->> 'visible_at')::timestamptz, least(v_candidate.visible_at, v_clock)), v_far) end;
         v_tier := case when v_action = 'replace' then v_priorities[i] else
           coalesce(case v_decision ->> 'priority' when 'high' then 0 when 'normal' then 1 when 'low' then 2 end, v_candidate.priority) end;
-        update "public"."venturi_jobs" b set headers = v_headers[i], priority = v_tier, version = coalesce(b.version, 0) + 1,
+        update "public"."venturi_jobs" b set headers = v_headers[i], priority = v_tier, version = coalesce(b.version, 0) % 2147483647 + 1,
             payload = case when v_action = 'replace' then v_payloads[i] else v_decision -> 'payload' end
           where b.id = v_candidate.job_id;
-        update "public"."venturi_queue" q set priority = v_tier, lease_ms = v_leases[i], version = q.version + 1, visible_at = v_at,
+        update "public"."venturi_queue" q set priority = v_tier, lease_ms = v_leases[i], version = q.version % 2147483647 + 1, visible_at = v_at,
             carry = case when v_action = 'replace' then null when v_decision ? 'carry' then v_decision -> 'carry' else q.carry end,
             scheduled = (q.scheduled or v_at > v_candidate.visible_at) and v_at > v_clock,
             -- It arrives now if this made it due; otherwise it keeps its place.
@@ -443,8 +458,9 @@ begin
 
   -- Once a call, and only if a worker could sleep past it: NOTIFY takes a database-wide lock at commit.
   if v_soonest is not null and (v_soonest <= v_clock or v_soonest <= v_clock + make_interval(secs => (
-      select least(coalesce(max(w.poll_max_ms), 0), 3e14) / 1000 from "public"."venturi_workers" w
-      where w.stopping_at is null and w.beat_at + make_interval(secs => least(w.worker_timeout_ms, 3e14) / 1000) > v_clock)))
+      select least(greatest(max(w.poll_max_ms), 0), 3e14) / 1000 from "public"."venturi_workers" w
+      where w.stopping_at is null and greatest(least(w.beat_at, v_clock), 'epoch')
+        + make_interval(secs => least(greatest(w.worker_timeout_ms, 0), 3e14) / 1000) > v_clock)))
     and (select m.notify from "public"."venturi_meta" m)
   then
     perform pg_notify('venturi', '');

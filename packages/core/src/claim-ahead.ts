@@ -13,7 +13,7 @@ export interface WorkObserved {
 /** How much work is claimed before there is a slot for it, in milliseconds. */
 const aheadMs = 25;
 /** Nobody claims more than this ahead by itself: more brings nothing, and all of it has to be handed back at a stop. */
-const mostAhead = 1_000;
+const mostAhead = 4_000;
 
 /**
  * How many jobs to claim before there are slots for them: what is finished in about 25 ms, so that slots never wait

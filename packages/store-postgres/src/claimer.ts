@@ -9,8 +9,8 @@ import type { Database, Row } from "./database.ts";
 import type { Kinds } from "./kinds.ts";
 import { type Mark, Marks } from "./marks.ts";
 import type { Names } from "./names.ts";
-import { toClaimedJob } from "./row-mapping.ts";
-import { claim, claimedBodies } from "./sql/claim.ts";
+import { type ClaimTerms, toClaimedJob } from "./row-mapping.ts";
+import { claim, claimedBodies, mostLeaseMs } from "./sql/claim.ts";
 import { promote } from "./sql/promote.ts";
 import type { Statement } from "./sql/statement.ts";
 
@@ -111,7 +111,7 @@ export class Claimer {
       "claim jobs",
     );
     if (!marked) this.#ready.walked(startedAt, this.#now());
-    return this.#read(await this.#withFreshBodies(rows));
+    return this.#read(request, await this.#withFreshBodies(rows));
   }
 
   /** Reads the bodies again that a merge had changed while the claim was looking. Rare. */
@@ -127,19 +127,27 @@ export class Claimer {
     return rows.map((row) => ({ ...row, ...byId.get(row["job_id"]) }));
   }
 
-  #read(rows: readonly Row[]): Answer {
-    const [info] = rows;
+  #read(request: ClaimRequest, [info, ...rows]: readonly Row[]): Answer {
     if (info === undefined) return nothing;
     this.#database.sawIsolation(info["isolation"] as string);
+    const claimedMs = info["clock_ms"] as number;
+    const terms = new Map(
+      request.kinds.map(({ kind, leaseMs }) => [
+        this.#kinds.id(kind),
+        { kind, leaseMs: Math.min(Math.max(leaseMs, 0), mostLeaseMs), claimedMs },
+      ]),
+    );
     const jobs: Placed[] = [];
     for (const row of rows) {
-      if (row["job_id"] === null) continue;
       const kind = row["kind_id"] as number;
       const tier = row["priority"] as number;
       const seq = row["seq"] as number;
       this.#ready.saw(kind, tier, seq);
-      jobs.push({ tier, seq, job: toClaimedJob(row, this.#kinds.name(kind)) });
+      // Only kinds that were asked for come back.
+      const ofKind = terms.get(kind) as ClaimTerms;
+      jobs.push({ tier, seq, job: toClaimedJob(row, ofKind) });
     }
+    jobs.sort(inOrder);
     return {
       jobs,
       waitMs: info["wait_ms"] as number | null,
@@ -181,6 +189,10 @@ interface Placed {
   readonly job: ClaimedJob;
 }
 
+function inOrder(a: Placed, b: Placed): number {
+  return a.tier - b.tier || a.seq - b.seq;
+}
+
 interface Answer {
   readonly jobs: readonly Placed[];
   /** Milliseconds until the next scheduled job is due; null: none. */
@@ -195,7 +207,7 @@ const nothing: Answer = { jobs: [], waitMs: null, due: false, held: false };
 
 /** What a claim and one for the rest of its request brought, in one order. */
 function together(first: Answer, rest: Answer): Answer {
-  const jobs = [...first.jobs, ...rest.jobs].sort((a, b) => a.tier - b.tier || a.seq - b.seq);
+  const jobs = [...first.jobs, ...rest.jobs].sort(inOrder);
   const waits = [first.waitMs, rest.waitMs].filter((waitMs) => waitMs !== null);
   return { ...rest, jobs, waitMs: waits.length === 0 ? null : Math.min(...waits) };
 }

@@ -14,12 +14,21 @@ import type { Row } from "./database.ts";
 
 const priorities: readonly Priority[] = ["high", "normal", "low"];
 
-/** A claimed row; the kind's name is looked up by its number. */
-export function toClaimedJob(row: Row, kind: string): ClaimedJob {
+/** What a claimed row does not say itself. */
+export interface ClaimTerms {
+  readonly kind: string;
+  /** The lease of jobs that have none of their own, in milliseconds. */
+  readonly leaseMs: number;
+  /** The instant of the claim, in epoch milliseconds of the database clock. */
+  readonly claimedMs: number;
+}
+
+export function toClaimedJob(row: Row, terms: ClaimTerms): ClaimedJob {
   const headers = row["headers"];
+  const leaseMs = (row["own_lease_ms"] as number | null) ?? terms.leaseMs;
   return {
     id: fromUuid(row["job_id"] as string),
-    kind,
+    kind: terms.kind,
     priority: toPriority(row["priority"]),
     payload: toText(row["payload"]),
     carry: row["carry"] as string | null,
@@ -27,8 +36,8 @@ export function toClaimedJob(row: Row, kind: string): ClaimedJob {
     runCount: row["run_count"] as number,
     failureCount: row["failure_count"] as number,
     latencyMs: row["latency_ms"] as number,
-    leaseMs: row["lease_ms"] as number,
-    leaseExpiresAt: dateOf(row["lease_expires_ms"] as number),
+    leaseMs,
+    leaseExpiresAt: dateOf(terms.claimedMs + leaseMs),
   };
 }
 

@@ -50,15 +50,10 @@ export class Settling {
     settlements: readonly Settlement[],
   ): Promise<readonly SettleVerdict[]> {
     const verdicts = new Verdicts(settlements.length);
-    if (settlements.length > 0 && settlements.every(isPlainCompletion)) {
-      const values = [
-        worker,
-        settlements.map(({ jobId }) => toUuid(jobId)),
-        settlements.map(({ runCount }) => runCount),
-      ];
-      verdicts.apply(
-        await this.#database.run(this.#statements.settleCompleted, values, doing(settlements)),
-      );
+    if (settlements.every(isPlainCompletion)) {
+      for (const runCount of fewOf(settlements)) {
+        await this.#complete(worker, runCount, settlements, verdicts);
+      }
     }
     // Among them what somebody else has once locked, which the lean statement leaves alone.
     const open = verdicts.pick(settlements);
@@ -72,6 +67,31 @@ export class Settling {
       );
     }
     return verdicts.all;
+  }
+
+  /** Completes all of one run count. */
+  async #complete(
+    worker: WorkerId,
+    runCount: number,
+    settlements: readonly Settlement[],
+    verdicts: Verdicts,
+  ): Promise<void> {
+    const places: number[] = [];
+    const ids: string[] = [];
+    for (const [place, settlement] of settlements.entries()) {
+      if (settlement.runCount !== runCount) continue;
+      places.push(place);
+      ids.push(toUuid(settlement.jobId));
+    }
+    const values = [worker, `{${ids.join(",")}}`, runCount];
+    const statement = this.#statements.settleCompleted;
+    const [row] = await this.#database.run(statement, values, doing(settlements));
+    if (row?.["applied"] === ids.length) {
+      verdicts.applyTo(places);
+      return;
+    }
+    const applied = new Set(((row?.["job_ids"] ?? "") as string).split(" "));
+    verdicts.applyTo(places.filter((_, index) => applied.has(ids[index] as string)));
   }
 
   handBack({ worker, claims }: HandBackRequest): Promise<readonly SettleVerdict[]> {
@@ -196,15 +216,37 @@ class Verdicts {
 
   /** A statement over what was open applied to the positions (from 1) it returned. */
   apply(rows: readonly Row[]): void {
-    const applied = new Set(rows.map((row) => this.#open[(row["ord"] as number) - 1]));
-    for (const place of applied) if (place !== undefined) this.all[place] = "applied";
-    if (applied.size > 0) this.#open = this.#open.filter((place) => !applied.has(place));
+    this.applyTo(rows.map((row) => this.#open[(row["ord"] as number) - 1] as number));
+  }
+
+  /** Applied at these places of the call. */
+  applyTo(places: readonly number[]): void {
+    for (const place of places) this.all[place] = "applied";
+    if (places.length === this.#open.length) {
+      this.#open = [];
+    } else if (places.length > 0) {
+      const applied = new Set(places);
+      this.#open = this.#open.filter((place) => !applied.has(place));
+    }
   }
 
   judge(found: readonly SettleVerdict[]): void {
     for (const [index, verdict] of found.entries()) this.all[this.#open[index] as number] = verdict;
     this.#open = [];
   }
+}
+
+/** How many run counts are worth a lean statement each. */
+const mostRunCounts = 2;
+
+/** The run counts that occur, if they are few: nearly all runs are first ones. */
+function fewOf(settlements: readonly Settlement[]): readonly number[] {
+  const runCounts = new Set<number>();
+  for (const { runCount } of settlements) {
+    runCounts.add(runCount);
+    if (runCounts.size > mostRunCounts) return [];
+  }
+  return [...runCounts];
 }
 
 function isPlainCompletion({ outcome, note, attachment, detail }: Settlement): boolean {

@@ -8,10 +8,9 @@ import { bounded, msSince, msUntil, type Statement, silentAt, statement } from "
  * Parameters: 1 id · 2 name · 3 kinds · 4 poll max ms · 5 worker timeout ms · 6 shortest lease ms · 7 code version.
  */
 export function beat(n: Names): Statement {
-  const suspectAt = silentAt(
-    n,
-    "least(w.worker_timeout_ms, coalesce(nullif(w.shortest_lease_ms, 'NaN'), 0))",
-  );
+  // To be suspect costs a look for overdue claims. So is whoever says what no worker says.
+  const lease = "case when w.shortest_lease_ms <= 31536000000 then w.shortest_lease_ms else 0 end";
+  const suspectAt = silentAt(n, `least(w.worker_timeout_ms, ${lease})`);
   const deadAt = silentAt(n);
   return statement(
     "beat",
@@ -20,7 +19,7 @@ export function beat(n: Names): Statement {
   values ($1::int4, $2::text, ${n.of("clock")}(), ${n.of("clock")}(), $3::text[], $4::float8, $5::float8, $6::float8, $7::int4)
   on conflict (id) do update set beat_at = excluded.beat_at, stopping_at = null, shortest_lease_ms = excluded.shortest_lease_ms
 ), others as materialized (
-  select w.id, w.name, ${msSince(n, bounded("w.beat_at"))} as silent_ms, ${deadAt} <= ${n.of("clock")}() as dead, ${suspectAt} <= ${n.of("clock")}() as suspect,
+  select w.id, w.name, ${msSince(n, bounded("w.beat_at"))} as silent_ms, ${deadAt} <= ${n.of("clock")}() as dead, (${suspectAt} <= ${n.of("clock")}() or w.beat_at > ${n.of("clock")}() + interval '1 hour') as suspect,
     case when ${suspectAt} > ${n.of("clock")}() then ${suspectAt} when ${deadAt} > ${n.of("clock")}() then ${deadAt} end as next_at
   from ${n.of("workers")} w where w.stopping_at is null and w.id <> $1::int4
 )

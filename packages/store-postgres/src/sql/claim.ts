@@ -1,13 +1,11 @@
 import type { Names } from "../names.ts";
-import {
-  bounded,
-  epochMs,
-  lookedUp,
-  msSince,
-  msUntil,
-  type Statement,
-  statement,
-} from "./statement.ts";
+import { bounded, epochMs, msSince, msUntil, type Statement, statement } from "./statement.ts";
+
+/** A job's own lease is at least this long, in milliseconds. */
+const leastOwnLeaseMs = 100;
+
+/** No claim is held for longer, in milliseconds. */
+export const mostLeaseMs = 3e12;
 
 /**
  * Claims up to a limit of due jobs in one statement of three steps, so that several claimers at once each find work:
@@ -40,17 +38,20 @@ export function claim(n: Names): Statement {
       and ${position} and q.claimed_by is null and q.run_count < 2147483647 and q.job_id <> all ($15::uuid[])`;
   /** Behind the first that the probe found, so that what lies before it is walked once. */
   const ready = (pair: string) => claimable(pair, `q.seq >= ${pair}.first`);
-  // Whatever somebody wrote into the row by hand: one absurd lease must not fail everyone's claim.
-  const lease = "least(greatest(coalesce(q.lease_ms, u.lease_ms), 0), 3e12)";
+  // Whatever somebody wrote into the row by hand: one absurd lease must not fail everyone's claim, nor end before a
+  // handler can start, so that the job is claimed and handed back for ever.
+  const own = `case when q.lease_ms < ${leastOwnLeaseMs} then ${leastOwnLeaseMs} else q.lease_ms end`;
+  const ofKind = (array: string) => `(${array})[array_position($3::int4[], q.kind_id)]`;
+  const lease = `least(greatest(coalesce(${own}, ${ofKind("$5::float8[]")}), 0), ${mostLeaseMs})`;
   return statement(
     "claim",
     `with kind as materialized (
-  select u.* from unnest($3::int4[], $4::int4[], $5::float8[], $6::int4[], $9::int8[], $10::int8[], $11::int8[],
+  select u.* from unnest($3::int4[], $4::int4[], $9::int8[], $10::int8[], $11::int8[],
       $12::float8[], $13::float8[], $14::float8[])
-    u(kind_id, room, lease_ms, backstop, mark0, mark1, mark2, due0, due1, due2)
+    u(kind_id, room, mark0, mark1, mark2, due0, due1, due2)
   join ${n.of("kinds")} k on k.id = u.kind_id and k.paused_at is null
 ), pair as materialized (
-  select k.kind_id, k.room, k.lease_ms, k.backstop, p.* from kind k cross join lateral (values
+  select k.kind_id, k.room, p.* from kind k cross join lateral (values
     (0::int2, k.mark0, k.due0), (1::int2, k.mark1, k.due1), (2::int2, k.mark2, k.due2)) p(tier, mark, due_mark)
 ), soon as materialized (
   select p.kind_id, p.room, s.visible_at as at from pair p cross join lateral (
@@ -60,7 +61,7 @@ export function claim(n: Names): Statement {
 ), due as materialized (
   select s.kind_id, s.room from soon s where s.at <= ${n.of("clock")}()
 ), present as materialized (
-  select p.kind_id, p.room, p.lease_ms, p.backstop, p.tier, s.seq as first from pair p cross join lateral (
+  select p.kind_id, p.room, p.tier, s.seq as first from pair p cross join lateral (
     select q.seq from ${n.of("queue")} q where ${claimable("p", "q.seq > p.mark")} order by q.seq limit 1) s
   where $16::int4 = 1 or not exists (select 1 from due)
 ), shape as materialized (
@@ -81,37 +82,35 @@ export function claim(n: Names): Statement {
         from probe w where not (select same_turn from shape) having count(*) > 0) w
   cross join lateral ${n.of("turns_v1")}($2::int4, $7::int8, $8::int4, w.kinds, w.tiers, $3::int4[], $4::int4[]) t
 ), picked as materialized (
-  select s.job_id, p.kind_id, p.tier, p.lease_ms, p.backstop, s.seq from quota z join present p on p.kind_id = z.kind_id and p.tier = z.tier
+  select s.job_id, p.kind_id, p.tier, s.seq from quota z join present p on p.kind_id = z.kind_id and p.tier = z.tier
   cross join lateral (
     select q.job_id, q.seq from ${n.of("queue")} q where ${ready("p")} order by q.seq limit z.n for update skip locked) s
 ), spare as materialized (
   -- What had no quota, or filled it, while another kind or tier could not fill its own. A walk does not pass over
   -- what its own transaction has locked: it goes on behind the last row taken.
-  select p.kind_id, p.tier, p.lease_ms, p.backstop, greatest(t.last, p.first - 1) as last,
+  select p.kind_id, p.tier, greatest(t.last, p.first - 1) as last,
     p.room - (select count(*) from picked x where x.kind_id = p.kind_id) as room
   from present p left join quota z on z.kind_id = p.kind_id and z.tier = p.tier cross join lateral (
     select count(*) as n, max(x.seq) as last from picked x where x.kind_id = p.kind_id and x.tier = p.tier) t
   where (select count(*) from picked) < $2::int4 and t.n >= coalesce(z.n, 0)
 ), spilled as materialized (
-  select s.job_id, p.kind_id, p.tier, p.lease_ms, p.backstop, s.seq, p.room from (select * from spare order by tier) p cross join lateral (
+  select s.job_id, p.kind_id, p.tier, s.seq, p.room from (select * from spare order by tier) p cross join lateral (
     select q.job_id, q.seq from ${n.of("queue")} q where ${claimable("p", "q.seq > p.last")} order by q.seq
     limit least(p.room, $2::int4) for update skip locked) s
   limit $2::int4 - (select count(*) from picked)
 ), taken as materialized (
-  select p.job_id, p.kind_id, p.tier, p.lease_ms, p.backstop from picked p
+  select p.job_id, p.kind_id, p.tier from picked p
   union all
-  select s.job_id, s.kind_id, s.tier, s.lease_ms, s.backstop from (
+  select s.job_id, s.kind_id, s.tier from (
     select s.*, row_number() over (partition by s.kind_id order by s.tier, s.seq) as place from spilled s) s
   where s.place <= s.room
 ), claimed as (
-  update ${n.of("queue")} q set claimed_by = $1::int4, claimed_at = ${n.of("clock")}(), run_count = q.run_count + 1, backstop = u.backstop,
-    lease_expires_at = ${n.of("clock")}() + make_interval(secs => ${lease} / 1000)
-  -- As arrays, of which the planner expects few: of a join it would expect a tenth of the backlog, and walk it all.
-  from unnest(array(select t.job_id from taken t), array(select t.lease_ms from taken t), array(select t.backstop from taken t))
-    u(job_id, lease_ms, backstop)
-  where ${lookedUp("q.job_id", "u.job_id")}
-  returning q.job_id, q.seq, q.kind_id, q.priority, q.run_count, q.failure_count, q.carry, q.visible_at, q.lease_expires_at,
-    q.version, ${lease} as lease_ms
+  update ${n.of("queue")} q set claimed_by = $1::int4, claimed_at = ${n.of("clock")}(), run_count = q.run_count + 1,
+    backstop = ${ofKind("$6::int4[]")}, lease_expires_at = ${n.of("clock")}() + make_interval(secs => ${lease} / 1000)
+  -- An array, of which the planner expects few: of a join it would expect a tenth of the backlog, and walk it all.
+  where q.job_id = any (array(select t.job_id from taken t))
+  returning q.job_id, q.seq, q.kind_id, q.priority, q.run_count, q.failure_count, q.carry, q.visible_at, q.version,
+    case when q.lease_ms is not null then ${lease} end as own_lease_ms
 ), held as materialized (
   select 1 from present p cross join lateral (
     select 1 from ${n.of("queue")} q where ${ready("p")} order by q.seq limit 1
@@ -122,15 +121,18 @@ export function claim(n: Names): Statement {
   select 1 from due d where (select count(*) from taken x where x.kind_id = d.kind_id) < d.room
   limit 1
 )
-select info.*, c.job_id::text, c.kind_id, c.priority::int4 as priority, c.seq::float8 as seq, c.run_count, c.failure_count,
-  c.carry::text as carry, c.lease_ms, ${epochMs("c.lease_expires_at")} as lease_expires_ms, ${msSince(n, bounded("c.visible_at"))} as latency_ms,
-  b.payload::text as payload, b.headers::text as headers, (b.version <> c.version)::int4 as stale
-from (select ${msUntil(n, `(select min(s.at) from soon s where s.at > ${n.of("clock")}())`)} as wait_ms,
+-- Everything that holds for all of them comes once, in a row of its own and first: a thousand jobs repeat none of it.
+select ${epochMs(`${n.of("clock")}()`)} as clock_ms, ${msUntil(n, `(select min(s.at) from soon s where s.at > ${n.of("clock")}())`)} as wait_ms,
   (exists (select 1 from due))::int4 as due, (exists (select 1 from held))::int4 as held,
-  current_setting('transaction_isolation') as isolation) info
-left join (claimed c left join lateral (
-  select j.payload, j.headers, coalesce(j.version, 0) as version from ${n.of("jobs")} j where j.id = c.job_id limit 1) b on true) on true
-order by c.priority, c.seq`,
+  current_setting('transaction_isolation') as isolation, null::text as job_id, null::int4 as kind_id, null::int4 as priority,
+  null::float8 as seq, null::int4 as run_count, null::int4 as failure_count, null::text as carry, null::float8 as own_lease_ms,
+  null::float8 as latency_ms, null::text as payload, null::text as headers, null::int4 as stale
+union all
+select null, null, null, null, null, c.job_id::text, c.kind_id, c.priority::int4, c.seq::float8, c.run_count, c.failure_count,
+  c.carry::text, c.own_lease_ms, ${msSince(n, bounded("c.visible_at"))}, b.payload, b.headers,
+  case when b.version <> c.version then 1 end
+-- A full join, though neither side lacks a row of the other, is never done as a loop within a loop.
+from claimed c full join ${n.of("bodies_v1")}(array(select t.job_id from claimed t)) b on b.id = c.job_id`,
   );
 }
 
@@ -138,8 +140,6 @@ order by c.priority, c.seq`,
 export function claimedBodies(n: Names): Statement {
   return statement(
     "claimed_bodies",
-    `select u.job_id::text as job_id, b.payload::text as payload, b.headers::text as headers
-  from unnest($1::uuid[]) u(job_id) cross join lateral (
-    select j.payload, j.headers from ${n.of("jobs")} j where j.id = u.job_id limit 1) b`,
+    `select b.id::text as job_id, b.payload, b.headers from ${n.of("bodies_v1")}($1::uuid[]) b`,
   );
 }

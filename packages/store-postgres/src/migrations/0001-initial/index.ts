@@ -1,4 +1,5 @@
 import type { Migration } from "../migration.ts";
+import { bodies } from "./bodies.ts";
 import { complete } from "./complete.ts";
 import { enqueue } from "./enqueue.ts";
 import { helpers } from "./helpers.ts";
@@ -11,6 +12,7 @@ export const initial: Migration = {
   statements: (names) => [
     ...tables(names),
     ...helpers(names),
+    ...bodies(names),
     ...turns(names),
     ...enqueue(names),
     ...complete(names),
