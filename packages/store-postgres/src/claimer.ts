@@ -55,13 +55,14 @@ export class Claimer {
 
   async claim(request: ClaimRequest): Promise<ClaimResult> {
     await this.#kinds.load(request.kinds.map(({ kind }) => kind));
-    const marked = !this.#ready.isFullWalkDue(this.#now());
+    const hasMarks = !(this.#ready.isEmpty && this.#due.isEmpty);
+    const marked = hasMarks && !this.#ready.isFullWalkDue(this.#now());
     const dueBefore = this.#dueAt <= this.#now();
     let answer = await this.#promoteAndClaim(request, marked, dueBefore);
-    if (marked && answer.jobs.length < request.limit) {
+    if (answer.jobs.length < request.limit) {
       this.#ready.forget();
       this.#due.forget();
-      const rest = remainder(request, answer.jobs);
+      const rest = marked ? remainder(request, answer.jobs) : null;
       if (rest !== null) answer = together(answer, await this.#promoteAndClaim(rest, false, false));
     }
     const { jobs, waitMs, due, held } = answer;

@@ -36,6 +36,11 @@ export class Marks {
     this.#fullWalkMs = fullWalkMs;
   }
 
+  /** Whether every walk starts at the first row anyway. */
+  get isEmpty(): boolean {
+    return this.#kinds.size === 0;
+  }
+
   /** Whether the walk that starts now is to ignore the marks. Tell {@link walked} how long it took. */
   isFullWalkDue(now: number): boolean {
     return now >= this.#fullWalkAt;
