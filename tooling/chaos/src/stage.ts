@@ -125,7 +125,12 @@ export class Stage {
   }
 
   async withClient<T>(work: (client: pg.Client) => Promise<T>): Promise<T> {
-    const client = new pg.Client({ connectionString: this.url, application_name: "chaos" });
+    const client = new pg.Client({
+      connectionString: this.url,
+      application_name: "chaos",
+      // Whatever a scenario lets sessions start with.
+      options: "-c statement_timeout=0 -c default_transaction_read_only=off",
+    });
     await client.connect();
     try {
       return await work(client);

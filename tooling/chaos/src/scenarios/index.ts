@@ -1,6 +1,10 @@
+import { clockSkew } from "./clock-skew.ts";
 import { crowd, terminatedBackends } from "./connections.ts";
+import { rollingDeploy, upkeep } from "./deploys.ts";
+import { networkScenarios } from "./network.ts";
 import type { Scenario } from "./scenario.ts";
 import { serverCrash, serverCrashLoop, serverRestart } from "./server-down.ts";
+import { diskFull, quietNotify, readOnly, statementTimeouts, strictIsolation } from "./settings.ts";
 import { blockedLoops, workerFreeze } from "./worker-freeze.ts";
 import { workerKill, workerKills } from "./worker-kill.ts";
 
@@ -13,5 +17,14 @@ export const scenarios: readonly Scenario[] = [
   serverCrashLoop,
   terminatedBackends,
   crowd,
+  ...networkScenarios,
+  readOnly,
+  quietNotify,
+  diskFull,
+  statementTimeouts,
+  strictIsolation,
+  rollingDeploy,
+  clockSkew,
   blockedLoops,
+  upkeep,
 ];
