@@ -73,7 +73,7 @@ export type {
   JournalOutcome,
   Stats,
 } from "./journal.ts";
-export { type LogFields, type Logger, silentLogger } from "./logger.ts";
+export { type LogFields, type Logger, type PinoLike, pinoLogger, silentLogger } from "./logger.ts";
 export { priorityFloor } from "./priority.ts";
 
 // ══ for adapters and runtimes ════════════════════════════════════════════════════════════════════

@@ -6,6 +6,7 @@ import type { Packed } from "./packing.ts";
 
 /** What users install beside venturi, at the versions that this workspace locks. */
 const companions: Readonly<Record<string, string>> = {
+  "@opentelemetry/sdk-trace-node": "2.12.1",
   "@types/node": "20.19.8",
   "@types/pg": "8.23.1",
   kysely: "0.28.19",

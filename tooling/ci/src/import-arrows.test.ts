@@ -4,6 +4,10 @@ import { arrowViolations, importsOf, type Manifest } from "./import-arrows.ts";
 const manifests: Record<string, Manifest> = {
   "@venturi/core": { dependencies: { ulid: "1", "@standard-schema/spec": "1" } },
   "@venturi/queue": { dependencies: { "@venturi/core": "1" }, devDependencies: { pg: "8" } },
+  "@venturi/otel": {
+    dependencies: { "@venturi/core": "1" },
+    peerDependencies: { "@opentelemetry/api": "1" },
+  },
   "@venturi/store-postgres": {
     dependencies: { "@venturi/core": "1" },
     peerDependencies: { pg: "8", kysely: "1" },
@@ -25,6 +29,8 @@ describe("the import arrows", () => {
     ["@venturi/queue", 'import { defineTask } from "@venturi/core";'],
     ["@venturi/store-postgres", 'import pg from "pg"; import { sql } from "kysely";'],
     ["@venturi/worker", 'import type { Store } from "@venturi/core";'],
+    ["@venturi/otel", 'import { trace } from "@opentelemetry/api";'],
+    ["@venturi/otel", 'import type { Events } from "@venturi/core";'],
   ])("%s may say %s", (name, text) => {
     expect(violations(name, text)).toEqual([]);
   });
@@ -46,6 +52,9 @@ describe("the import arrows", () => {
     ["@venturi/worker", 'import { clock } from "./testing/manual-clock.ts";'],
     ["@venturi/worker", 'import { Queue } from "../../../queue/src/queue.ts";'],
     ["@venturi/worker", 'import config from "../../package.json";'],
+    ["@venturi/worker", 'import { trace } from "@opentelemetry/api";'],
+    ["@venturi/otel", 'import { VenturiError } from "@venturi/core";'],
+    ["@venturi/otel", 'import type { Queue } from "@venturi/queue";'],
   ])("%s must not say %s", (name, text) => {
     expect(violations(name, text)).toHaveLength(1);
   });

@@ -1,0 +1,44 @@
+import { metrics as globalMetrics, trace as globalTrace } from "@opentelemetry/api";
+import { recordClaim } from "./claim-spans.ts";
+import { EnqueueSpans } from "./enqueue-spans.ts";
+import { type Instrumentation, stopping } from "./instrumentation.ts";
+import { listen, type Stop } from "./listen.ts";
+import { recordMetrics } from "./metrics.ts";
+import type { InstrumentOptions } from "./options.ts";
+import { RunSpans } from "./run-spans.ts";
+
+const scope = "@venturi/otel";
+
+/**
+ * Records spans and metrics of everything that queues and workers of this process do, until it is stopped. Call it
+ * once, after the OpenTelemetry SDK has been started.
+ *
+ * @example
+ * using telemetry = instrument();
+ */
+export function instrument(options: InstrumentOptions = {}): Instrumentation {
+  const { traces = true, metrics = true } = options;
+  const { meterProvider = globalMetrics } = options;
+  return stopping([
+    ...(traces ? recordSpans(options) : []),
+    ...(metrics ? recordMetrics(meterProvider.getMeter(scope)) : []),
+  ]);
+}
+
+function recordSpans(options: InstrumentOptions): readonly Stop[] {
+  const { tracerProvider = globalTrace, claimSpans = true, runSpans = "children" } = options;
+  const tracer = tracerProvider.getTracer(scope);
+  const enqueues = new EnqueueSpans(tracer);
+  const runs = new RunSpans(tracer, runSpans);
+  return [
+    listen("venturi:enqueue", (event) => enqueues.record(event)),
+    ...(claimSpans ? [listen("venturi:claim", (event) => recordClaim(tracer, event))] : []),
+    listen("venturi:run", (event) => runs.recordRun(event)),
+    listen("venturi:settle", (event) => runs.recordSettle(event)),
+    listen("venturi:worker", (event) => runs.recordWorker(event)),
+    () => {
+      enqueues.stop();
+      runs.stop();
+    },
+  ];
+}
