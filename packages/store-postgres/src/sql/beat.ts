@@ -9,7 +9,7 @@ import { bounded, msSince, msUntil, type Statement, silentAt, statement } from "
  */
 export function beat(n: Names): Statement {
   // To be suspect costs a look for overdue claims. So is whoever says what no worker says.
-  const lease = "case when w.shortest_lease_ms <= 31536000000 then w.shortest_lease_ms else 0 end";
+  const lease = "case when w.shortest_lease_ms <= 1e15 then w.shortest_lease_ms else 0 end";
   const suspectAt = silentAt(n, `least(w.worker_timeout_ms, ${lease})`);
   const deadAt = silentAt(n);
   return statement(

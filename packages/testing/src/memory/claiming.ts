@@ -8,6 +8,8 @@ import {
 import type { LiveJob, Tables } from "./tables.ts";
 
 const maxRunCount = 2_147_483_647;
+/** A job's own lease is at least this long, in milliseconds. */
+const leastOwnLeaseMs = 100;
 
 /** Claims by the turns that core defines, after what has become due has been found so. */
 export function claim(tables: Tables, request: ClaimRequest): ClaimResult {
@@ -32,7 +34,7 @@ export function claim(tables: Tables, request: ClaimRequest): ClaimResult {
   const waitMs = soonestMs(tables, new Set(named.keys()));
   const jobs = taken.map((job): ClaimedJob => {
     const { leaseMs: ofKind = 0, backstop = null } = named.get(job.kind) ?? {};
-    const leaseMs = job.leaseMs ?? ofKind;
+    const leaseMs = job.leaseMs === null ? ofKind : Math.max(job.leaseMs, leastOwnLeaseMs);
     const now = tables.now();
     const runCount = job.runCount + 1;
     const leaseExpiresAt = now + leaseMs;
