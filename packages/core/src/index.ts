@@ -102,6 +102,7 @@ export {
   type HandBackRequest,
   type JobQuery,
   type JobRequest,
+  type ListenRequest,
   type Notifier,
   type OperatorStore,
   PORT_VERSION,

@@ -311,7 +311,17 @@ export interface Notifier {
    * Calls `onWake` on every notification and after every (re)connection, since a notification may have been missed
    * in between. Returns at once; connecting and reconnecting go on behind it until `close`.
    */
-  listen(request: { readonly onWake: () => void; readonly logger?: Logger }): Subscription;
+  listen(request: ListenRequest): Subscription;
+}
+
+export interface ListenRequest {
+  readonly onWake: () => void;
+  readonly logger?: Logger;
+  /**
+   * How often to make sure that the connection still lives, in milliseconds: a half-open one says nothing.
+   * @defaultValue 5000
+   */
+  readonly probeMs?: number;
 }
 
 export interface Subscription {

@@ -61,7 +61,8 @@ export function openListenConnection(
     after(ms, () => lose(new Error(`the server did not answer within ${ms} ms`)));
   const probe = () => {
     expectAnswer(probeMs);
-    client.query({ text: "select 1" }).then(rest, lose);
+    // An empty query is answered like any other, and is no statement that anybody would count or plan.
+    client.query({ text: "" }).then(rest, lose);
   };
   const rest = () => {
     if (!over) after(probeMs, probe);

@@ -60,30 +60,17 @@ export class Liveness {
   }
 
   async findStale({ holders, orphans, limit }: FindStaleRequest): Promise<readonly StaleClaim[]> {
-    const claims: StaleClaim[] = [];
-    if (holders.length > 0) {
-      const all = holders.filter(({ overdueOnly }) => !overdueOnly).map(({ worker }) => worker);
-      const values = [holders.map(({ worker }) => worker), all, limit];
-      const rows = await this.#database.run(
-        this.#statements.findStale,
-        values,
-        "look for stale claims",
-      );
-      claims.push(...rows.map(toStaleClaim));
-      const done = all.filter((worker) => !claims.some(({ holder }) => holder === worker));
-      if (done.length > 0 && claims.length < limit) {
-        await this.#database.run(this.#statements.giveUpWorkers, [done], "give up dead workers");
-      }
-    }
-    if (orphans && claims.length < limit) {
-      const rows = await this.#database.run(
-        this.#statements.findOrphans,
-        [limit - claims.length],
-        "look for orphaned claims",
-      );
-      // A holder that was named may have ended as well.
-      const known = new Set(claims.map(({ jobId }) => jobId));
-      claims.push(...rows.map(toStaleClaim).filter(({ jobId }) => !known.has(jobId)));
+    if (holders.length === 0 && !orphans) return [];
+    const all = holders.filter(({ overdueOnly }) => !overdueOnly).map(({ worker }) => worker);
+    const rows = await this.#database.run(
+      orphans ? this.#statements.findOrphans : this.#statements.findStale,
+      [holders.map(({ worker }) => worker), all, limit],
+      "look for stale claims",
+    );
+    const claims = rows.map(toStaleClaim);
+    const done = all.filter((worker) => !claims.some(({ holder }) => holder === worker));
+    if (done.length > 0 && claims.length < limit) {
+      await this.#database.run(this.#statements.giveUpWorkers, [done], "give up dead workers");
     }
     return claims;
   }

@@ -17,6 +17,7 @@ import {
   type JobRecord,
   type JobRequest,
   type JournalEntry,
+  type ListenRequest,
   type Logger,
   type Notifier,
   PORT_VERSION,
@@ -263,18 +264,20 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
     return { applied: await this.#liveness.recover(request) };
   }
 
-  listen({
-    onWake,
-    logger = this.#logger,
-  }: {
-    readonly onWake: () => void;
-    readonly logger?: Logger;
-  }): Subscription {
+  listen({ onWake, logger = this.#logger, probeMs }: ListenRequest): Subscription {
     this.#database.refuseIfClosed();
     const createClient = this.#listenClient;
     if (createClient === null)
       return { listening: Promise.resolve(), close: () => Promise.resolve() };
-    const subscription = subscribe({ createClient, channel: this.#names.channel }, onWake, logger);
+    const subscription = subscribe(
+      {
+        createClient,
+        channel: this.#names.channel,
+        ...(probeMs === undefined ? {} : { probeMs }),
+      },
+      onWake,
+      logger,
+    );
     this.#subscriptions.add(subscription);
     return {
       listening: subscription.listening,

@@ -125,11 +125,11 @@ describe("whose claims are looked for", () => {
 
   test("claims without a worker at the start, and then in a slow sweep", async () => {
     await service.start();
-    await clock.advance(65_000);
+    await clock.advance(125_000);
     expect(scans.map(({ at, request }) => [at, request.orphans])).toEqual([
       [0, true],
-      [30_000, true],
       [60_000, true],
+      [120_000, true],
     ]);
   });
 });

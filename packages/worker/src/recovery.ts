@@ -19,7 +19,7 @@ const scanLimit = 1_000;
 /** No two scans follow each other faster, in milliseconds. */
 const scanIntervalMs = 1_000;
 /** The slow pass over all claims: at least this far apart, in milliseconds, and never more than a hundredth of the time. */
-const leastSweepIntervalMs = 30_000;
+const leastSweepIntervalMs = 60_000;
 const sweepShare = 100;
 
 /** How many of the recovered jobs one log record names. */

@@ -67,6 +67,9 @@ export async function workSession(request: SessionRequest): Promise<JobId[]> {
   return worker === null ? [] : new Session({ ...request, registration, worker }).work();
 }
 
+/** A connection that notifies is asked for a sign of life at least this often, in milliseconds. */
+const mostProbeMs = 5_000;
+
 /** Results that may wait to be settled beside twice the concurrency before no more is claimed. */
 const spareResults = 1_000;
 
@@ -275,7 +278,11 @@ class Session {
     const { logger } = options;
     if (!store.capabilities.notifications || !store.listen) return null;
     try {
-      return store.listen({ onWake: () => this.#claimLoop.wake(), logger });
+      return store.listen({
+        onWake: () => this.#claimLoop.wake(),
+        logger,
+        probeMs: Math.min(options.heartbeatMs, mostProbeMs),
+      });
     } catch (error) {
       logger.error("cannot listen for notifications; polling instead", {
         error: readDatabaseFault(error).message,

@@ -7,6 +7,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from "vit
 import { Worker } from "./index.ts";
 import { running } from "./testing/running.ts";
 import { deferred, until } from "./testing/signals.ts";
+import { TcpProxy } from "./testing/tcp-proxy.ts";
 import { wrapStore } from "./testing/wrap-store.ts";
 
 const database = await testDatabase();
@@ -25,8 +26,7 @@ const isCompleted = async (id: string) => (await queue.job(id))?.status === "com
 /** Processes of connections that listen. */
 async function listeners(): Promise<number[]> {
   const { rows } = await database.pool.query(`select pid from pg_stat_activity
-    where datname = current_database() and query ilike 'listen %' or query = 'select 1' and state = 'idle'
-      and datname = current_database()`);
+    where datname = current_database() and (query ilike 'listen %' or query = '') and state = 'idle'`);
   return rows.map(({ pid }) => pid);
 }
 
@@ -45,6 +45,30 @@ function counted(of: PostgresStore) {
 }
 
 describe("an idle worker that may sleep for a minute", () => {
+  test("finds out within two heartbeats that the connection it listens on has gone silent", async () => {
+    const Task = defineTask({ kind: "silent_listener", payload });
+    const proxy = await TcpProxy.before(database.url);
+    const behind = await PostgresStore.connect({
+      connectionString: database.url,
+      listenConnectionString: proxy.url,
+    });
+    const options = { pollMax: "60s", heartbeat: "300ms" } as const;
+    const worker = new Worker(behind, options).register(Task, () => undefined);
+    await running(worker, async () => {
+      await until(async () => (await listeners()).length > 0);
+      proxy.mode = "swallow";
+      const swallowedAt = performance.now();
+      const id = await queue.enqueue(Task({ n: 1 }));
+      await until(() => proxy.attempts === 2);
+      expect(performance.now() - swallowedAt).toBeLessThan(1_500);
+      proxy.mode = "refuse";
+      proxy.mode = "pass";
+      await until(() => isCompleted(id), { withinMs: 3_000 });
+    });
+    await behind.close();
+    await proxy.close();
+  });
+
   test("starts a job within a second that is enqueued between its last look and its sleep", async () => {
     const Task = defineTask({ kind: "race", payload });
     let isArmed = false;

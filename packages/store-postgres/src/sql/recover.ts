@@ -31,13 +31,22 @@ export function findStale(n: Names): Statement {
 }
 
 /**
- * Claims that nobody answers for: their worker has no row, or one that ended or was given up and has not beaten
- * since. A walk over the live table; its caller spaces it out. Parameters: 1 limit.
+ * Stale claims as {@link findStale} finds them, and with them those that nobody answers for: their worker has no row,
+ * or one that ended or was given up and has not beaten since. A walk over the live table; its caller spaces it out.
+ * Parameters as there.
  */
 export function findOrphans(n: Names): Statement {
   const orphan = `q.claimed_by is not null and not exists (select 1 from ${n.of("workers")} w where w.id = q.claimed_by
     and (w.stopping_at is null or ${silentAt(n)} > ${n.of("clock")}()))`;
-  return statement("find_orphans", staleClaims(n, orphan, "true", "$1"));
+  return statement(
+    "find_orphans",
+    staleClaims(
+      n,
+      `(q.claimed_by = any ($1::int4[]) or ${orphan})`,
+      `q.claimed_by = any ($2::int4[]) or ${orphan}`,
+      "$3",
+    ),
+  );
 }
 
 /** Whether a claim's lease has passed; one without a lease, which only a hand can have written, has none to wait for. */
