@@ -123,4 +123,18 @@ describe("a failure", () => {
       }),
     );
   });
+
+  it.each([
+    ["", "an empty string was thrown"],
+    [" \n\t", "a blank string was thrown"],
+    [new Error("  "), "Error without a message"],
+    [{ name: "  ", message: "\n" }, "Object without a message"],
+  ])("is told where it says nothing: %j", (thrown, note) => {
+    expect(describeFailure(thrown).note).toBe(note);
+    expect(describeFailure(thrown).detail.name.trim()).not.toBe("");
+  });
+
+  it("is told where a TaskError is made of nothing", () => {
+    expect(describeFailure(TaskError.permanent(" ")).note).toBe("a blank string was thrown");
+  });
 });

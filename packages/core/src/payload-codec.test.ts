@@ -341,3 +341,44 @@ describe("decoding", () => {
     ]);
   });
 });
+
+describe("a value whose getters answer differently each time", () => {
+  it("is read once: what was checked is what is written", () => {
+    let reads = 0;
+    const value = {
+      list: [1],
+      get n() {
+        reads += 1;
+        return reads === 1 ? 1 : Number.NaN;
+      },
+    };
+    expect(encodeJson(value, "payload")).toBe('{"list":[1],"n":1}');
+    expect(reads).toBe(1);
+  });
+
+  it("does not slip in what cannot be stored", () => {
+    const answers = ["fine", "\u0000", 5n, () => 1, Number.NaN];
+    for (let start = 0; start < answers.length; start += 1) {
+      let reads = start;
+      const value = {
+        at: new Date(0),
+        get x() {
+          reads += 1;
+          return answers[(reads - 1) % answers.length];
+        },
+      };
+      let text: string | undefined;
+      try {
+        text = encodeJson(value, "payload");
+      } catch (error) {
+        expect(error).toMatchObject({ code: "serialization" });
+      }
+      if (text !== undefined) expect(JSON.parse(text)).toHaveProperty("x", "fine");
+    }
+  });
+
+  it("keeps a member named __proto__ a member", () => {
+    const value = JSON.parse('{"__proto__": {"a": 1}, "b": 2}') as object;
+    expect(encodeJson(value, "payload")).toBe('{"__proto__":{"a":1},"b":2}');
+  });
+});

@@ -231,3 +231,40 @@ describe("a schema that throws", () => {
     expect(refusal(schema, 1).message).toMatch(/undefined was thrown$/);
   });
 });
+
+describe("a schema that does not keep to the Standard Schema", () => {
+  const answering = (answer: unknown) => validating((() => answer) as () => never);
+
+  it.each([
+    ["nothing", undefined],
+    ["null", null],
+    ["issues that are no array", { issues: "bad" }],
+    ["issues of nothing", { issues: [null] }],
+    ["issues whose path is no list", { issues: [{ message: "no", path: 5 }] }],
+    ["a message that cannot be read", { issues: [{ message: Object.create(null) }] }],
+    [
+      "an object that cannot be read",
+      Object.defineProperty({}, "issues", {
+        get: () => {
+          throw new Error("hands off");
+        },
+      }),
+    ],
+  ])("and answers with %s is a validation error, at once and later", async (_, answer) => {
+    const error = refusal(answering(answer), 1);
+    expect(error).toMatchObject({ code: "validation", path: "payload" });
+    expect(error.message).toContain("send_email");
+    const later = createValidator(answering(Promise.resolve(answer)), "payload", "k")(1);
+    await expect(later).rejects.toMatchObject({ code: "validation" });
+  });
+
+  it("and cannot be asked whether its answer is a promise is taken at its word", () => {
+    const member = "then";
+    const answer = Object.defineProperty({ value: 7 }, member, {
+      get: () => {
+        throw new Error("hands off");
+      },
+    });
+    expect(createValidator(answering(answer), "payload", "k")(1)).toBe(7);
+  });
+});

@@ -56,7 +56,8 @@ export class Producer {
     if (!Array.isArray(items)) {
       throw invalidArgument("items", "is not an array", "pass [job, { job, delay }, …]");
     }
-    const prepared = await this.#abortable(prepareAll(items), signal);
+    const list = readArgument("items", () => [...items]);
+    const prepared = await this.#abortable(prepareAll(list), signal);
     if (prepared.length === 0) return [];
     const stored = await this.#store(prepared, signal, true);
     return stored.map(({ id }) => id);
@@ -123,8 +124,7 @@ function prepareAll(
   const pending: Promise<unknown>[] = [];
   for (let index = 0; index < items.length; index += 1) {
     try {
-      const item = readArgument("item", () => items[index] as EnqueueItem);
-      const job = toItemJob(item);
+      const job = toItemJob(items[index] as EnqueueItem);
       if (!("then" in job)) {
         jobs[index] = job;
         continue;

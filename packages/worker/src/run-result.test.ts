@@ -37,6 +37,36 @@ describe("what a handler returns", () => {
       expect(resultOfReturn(returned)).toBeNull();
     },
   );
+
+  const forged = (members: object) => ({ [Symbol.for("venturi.outcome")]: true, ...members });
+
+  test.each([
+    {},
+    { type: "stalled", note: null },
+    { type: "paused", note: null },
+    { type: "paused", delayMs: Number.NaN, runAt: null, note: null },
+    { type: "paused", delayMs: -1, runAt: null, note: null },
+    { type: "paused", delayMs: 0, runAt: "soon", note: null },
+    { type: "completed", note: 5 },
+  ])("nor is an outcome put together by hand that `Outcome` cannot have made (%#)", (members) => {
+    expect(resultOfReturn(forged(members))).toBeNull();
+  });
+
+  test("one that it can have made counts, with a note that can be stored", () => {
+    expect(resultOfReturn(forged({ type: "completed", note: "a\u0000b" }))).toEqual({
+      type: "completed",
+      note: "a\ufffdb",
+    });
+  });
+
+  test("one that cannot be read is none", () => {
+    const outcome = Object.defineProperty(forged({}), "type", {
+      get: () => {
+        throw new Error("hands off");
+      },
+    });
+    expect(resultOfReturn(outcome)).toBeNull();
+  });
 });
 
 describe("what a handler throws", () => {
@@ -109,5 +139,18 @@ describe("whether a handler gave up because it was told to", () => {
     for (const thrown of [new Error("no"), undefined, "AbortError", circular, hostile]) {
       expect(isAbort(thrown, reason)).toBe(false);
     }
+  });
+});
+
+test("a task error put together by hand says only what `TaskError` can have said", () => {
+  const forged = (members: object) =>
+    Object.assign(new Error("by hand"), { [Symbol.for("venturi.task-error")]: true }, members);
+  expect(resultOfThrow(forged({ permanent: "yes", afterMs: "soon" }), "dead")).toMatchObject({
+    permanent: false,
+    afterMs: null,
+  });
+  expect(resultOfThrow(forged({ permanent: true, afterMs: Number.NaN }), "retry")).toMatchObject({
+    permanent: true,
+    afterMs: null,
   });
 });
