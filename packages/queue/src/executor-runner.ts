@@ -8,7 +8,7 @@ export function isExecutor(value: unknown): value is SqlExecutor {
 /** Somebody's own way to run SQL. */
 export function executorRunner(executor: SqlExecutor): Runner {
   return {
-    isInTransaction: () => false,
+    isInTransaction: () => executor.isTransaction === true,
     async run({ text, params }) {
       const result = await executor.query(text, [...params]);
       return result.rows;

@@ -1,4 +1,5 @@
 import { invalidArgument } from "@venturi/core";
+import type { AdaptedExecutor } from "./adapters/adapted-executor.ts";
 import { type Backend, type Lanes, mayBeOneJobs, oneLane, transactionLanes } from "./backend.ts";
 import { EnqueueLane } from "./enqueue-lane.ts";
 import { executorRunner, isExecutor } from "./executor-runner.ts";
@@ -32,9 +33,9 @@ export function sqlBackend(producer: unknown, options: QueueOptions | undefined)
       refuseOutside(tx);
       // One lane a connection, which runs one statement at a time however often it is passed.
       const txPort = sqlPort(txRunner, names, logger);
-      const lanes =
-        inner.get(tx as object) ?? transactionLanes((jobs) => mergeAndSend(txPort, jobs));
-      inner.set(tx as object, lanes);
+      const handle = handleOf(tx as object);
+      const lanes = inner.get(handle) ?? transactionLanes((jobs) => mergeAndSend(txPort, jobs));
+      inner.set(handle, lanes);
       return lanes;
     },
   };
@@ -45,10 +46,21 @@ function isPool(producer: unknown): boolean {
   if (isKyselyLike(producer)) {
     return (producer as { readonly isTransaction?: unknown }).isTransaction === false;
   }
+  if (isAdapted(producer)) return producer.isPool;
   return (
     isPgLike(producer) &&
     typeof (producer as { readonly totalCount?: unknown }).totalCount === "number"
   );
+}
+
+/** What an adapter made of a library's connection, by its shape. */
+function isAdapted(value: unknown): value is AdaptedExecutor {
+  return isExecutor(value) && !isPgLike(value) && "handle" in value && "isPool" in value;
+}
+
+/** Adapters make an executor anew for each call; what they adapted stays the same. */
+function handleOf(tx: object): object {
+  return isAdapted(tx) ? tx.handle : tx;
 }
 
 /** What would take any connection it likes, and so store the job whatever becomes of the transaction. */
@@ -68,6 +80,13 @@ function refuseOutside(tx: unknown): void {
       "pass the trx of db.transaction().execute((trx) => …)",
     );
   }
+  if (isExecutor(tx) && !isPgLike(tx) && isTransaction === false) {
+    throw invalidArgument(
+      "tx",
+      "is outside of a transaction",
+      "adapt what the library hands to the callback of its transaction",
+    );
+  }
 }
 
 /** Recognised by shape, so that it does not matter which copy of `pg` or Kysely made it. */
@@ -78,6 +97,6 @@ function toRunner(value: unknown, preparedStatements: boolean, argument: string)
   throw invalidArgument(
     argument,
     "is nothing that a queue can enqueue through",
-    "pass a pg Pool, Client or PoolClient, a Kysely instance or transaction, a store, or { query(text, params) }",
+    "pass a pg Pool, Client or PoolClient, a Kysely instance or transaction, a store, what an adapter of @venturi/queue/adapters makes, or { query(text, params) }",
   );
 }

@@ -9,6 +9,8 @@
  */
 export interface SqlExecutor {
   query(text: string, params: unknown[]): Promise<{ readonly rows: readonly unknown[] }>;
+  /** Whether it is a transaction that somebody else will end; left out where that cannot be told. */
+  readonly isTransaction?: boolean | undefined;
 }
 
 /** A Kysely instance or transaction, by its shape: Kysely itself is never imported. */

@@ -53,8 +53,8 @@ export function sqlPort(runner: Runner, names: Names, logger: Logger): MergingPo
 
 function readCandidates(rows: readonly unknown[]) {
   return (rows as readonly Readonly<Record<string, unknown>>[]).map((row) => ({
-    ord: Number(row["ord"]),
-    candidate: String(row["candidate"]),
+    ord: Number(column(row, "ord", 0)),
+    candidate: String(column(row, "candidate", 1)),
   }));
 }
 
@@ -81,10 +81,16 @@ function readRows(rows: unknown, count: number): readonly EnqueuedJob[] {
   const jobs = new Array<EnqueuedJob>(count);
   for (const row of rows as readonly Readonly<Record<string, unknown>>[]) {
     // A type parser of the user's own may have made something else of the number.
-    const index = Number(row["ord"]) - 1;
-    jobs[index] = { id: fromUuid(String(row["id"])), outcome: row["outcome"] as EnqueueOutcome };
+    const index = Number(column(row, "ord", 0)) - 1;
+    const id = fromUuid(String(column(row, "id", 1)));
+    jobs[index] = { id, outcome: column(row, "outcome", 2) as EnqueueOutcome };
   }
   return jobs;
+}
+
+/** A column by its name; where a driver was told to rename columns, by its place, which it keeps. */
+function column(row: Readonly<Record<string, unknown>>, name: string, place: number): unknown {
+  return name in row ? row[name] : Object.values(row)[place];
 }
 
 /** Names are per connection, which queues of other schemas may share, and at most 63 characters long. */
