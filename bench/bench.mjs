@@ -1,4 +1,4 @@
-// `npm run bench`: installs, builds the packages as their users get them, then hands over to src/main.ts.
+// `npm run bench`: installs, builds the packages as their users get them, then hands over to run.mjs.
 import { execFileSync } from "node:child_process";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -22,7 +22,4 @@ execFileSync(
     },
   },
 );
-const { register } = await import("tsx/esm/api");
-register();
-const { main } = await import("./src/main.ts");
-process.exitCode = await main(process.argv.slice(2));
+await import("./run.mjs");

@@ -20,7 +20,11 @@ export function title({ system, variant }: Contender): string {
 export interface Site extends AsyncDisposable {
   readonly url: string;
   readonly meter: DatabaseMeter;
+  /** The process that made the tables, for whatever is not measured in it, or is by its times alone. */
+  readonly first: BenchProcess;
   start(): Promise<BenchProcess>;
+  /** Ends all processes started so far. */
+  endProcesses(): Promise<void>;
 }
 
 export interface ContextOptions {
@@ -76,19 +80,23 @@ export class BenchContext {
       processes.push(started);
       return started;
     };
+    const endProcesses = async () => {
+      for (const process of processes.splice(0)) await process[Symbol.asyncDispose]();
+    };
     const end = async () => {
-      for (const process of processes) await process[Symbol.asyncDispose]();
+      await endProcesses();
       await meter.close();
       await dropDatabase(serverUrl, databaseUrl);
     };
+    let first: BenchProcess;
     try {
-      const preparing = await start();
-      await preparing.call("prepare");
+      first = await start();
+      await first.call("prepare");
     } catch (error) {
       await end();
       throw error;
     }
-    return { url, meter, start, [Symbol.asyncDispose]: end };
+    return { url, meter, first, start, endProcesses, [Symbol.asyncDispose]: end };
   }
 
   /** Remembers what a contender was set to. */

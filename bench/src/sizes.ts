@@ -13,6 +13,7 @@ export interface Sizes {
     readonly defaultsCutOffMs: number;
   };
   readonly axis: {
+    readonly feeds: readonly ("kept" | "filled")[];
     readonly concurrencies: readonly number[];
     readonly depth: number;
     readonly warmUpMs: number;
@@ -22,6 +23,41 @@ export interface Sizes {
   };
   readonly latency: {
     readonly rates: readonly { readonly perSecond: number; readonly jobs: number }[];
+  };
+  readonly enqueue: {
+    /** Jobs where each takes a statement of its own. */
+    readonly jobs: number;
+    /** Jobs where concurrent calls share statements. */
+    readonly coalesced: number;
+    /** Jobs in batches. */
+    readonly many: number;
+  };
+  readonly pressure: {
+    readonly rounds: number;
+    readonly phaseMs: number;
+    /** Jobs that are kept waiting. */
+    readonly depth: number;
+    readonly burstJobs: number;
+  };
+  readonly fullness: {
+    /** Rows of everything but the finished. */
+    readonly jobs: number;
+    readonly finished: readonly number[];
+    readonly held: number;
+    /** Jobs of each drain. */
+    readonly drained: number;
+    /** Claims whose buffers are counted, of 100 jobs each. */
+    readonly claims: number;
+  };
+  readonly cost: {
+    readonly jobs: number;
+    readonly payloads: readonly number[];
+    readonly idleMs: number;
+    /** Times that starting and stopping are measured. */
+    readonly starts: number;
+    readonly inFlight: number;
+    /** How long each of those is in flight. */
+    readonly holdMs: number;
   };
 }
 
@@ -37,6 +73,7 @@ export const sizes: Readonly<Record<Sizes["name"], Sizes>> = {
       defaultsCutOffMs: 10_000,
     },
     axis: {
+      feeds: ["kept", "filled"],
       concurrencies: [4, 16, 64, 128, 256],
       depth: 4_000,
       warmUpMs: 1_000,
@@ -50,6 +87,23 @@ export const sizes: Readonly<Record<Sizes["name"], Sizes>> = {
         { perSecond: 2_000, jobs: 12_000 },
       ],
     },
+    enqueue: { jobs: 5_000, coalesced: 100_000, many: 100_000 },
+    pressure: { rounds: 3, phaseMs: 20_000, depth: 5_000, burstJobs: 100_000 },
+    fullness: {
+      jobs: 1_000_000,
+      finished: [1_000_000, 5_000_000],
+      held: 20_000,
+      drained: 50_000,
+      claims: 400,
+    },
+    cost: {
+      jobs: 50_000,
+      payloads: [20, 1_000],
+      idleMs: 60_000,
+      starts: 5,
+      inFlight: 1_000,
+      holdMs: 3_000,
+    },
   },
   quick: {
     name: "quick",
@@ -62,6 +116,7 @@ export const sizes: Readonly<Record<Sizes["name"], Sizes>> = {
       defaultsCutOffMs: 3_000,
     },
     axis: {
+      feeds: ["kept", "filled"],
       concurrencies: [4, 64, 256],
       depth: 4_000,
       warmUpMs: 500,
@@ -75,6 +130,17 @@ export const sizes: Readonly<Record<Sizes["name"], Sizes>> = {
         { perSecond: 2_000, jobs: 4_000 },
       ],
     },
+    enqueue: { jobs: 1_000, coalesced: 20_000, many: 20_000 },
+    pressure: { rounds: 1, phaseMs: 3_000, depth: 5_000, burstJobs: 30_000 },
+    fullness: { jobs: 100_000, finished: [200_000], held: 20_000, drained: 10_000, claims: 100 },
+    cost: {
+      jobs: 10_000,
+      payloads: [20, 1_000],
+      idleMs: 10_000,
+      starts: 3,
+      inFlight: 1_000,
+      holdMs: 3_000,
+    },
   },
   toy: {
     name: "toy",
@@ -86,7 +152,18 @@ export const sizes: Readonly<Record<Sizes["name"], Sizes>> = {
       cutOffMs: 10_000,
       defaultsCutOffMs: 1_000,
     },
-    axis: { concurrencies: [16], depth: 200, warmUpMs: 100, ms: 200, filledPerSlot: 20 },
+    axis: {
+      feeds: ["kept"],
+      concurrencies: [16],
+      depth: 200,
+      warmUpMs: 100,
+      ms: 200,
+      filledPerSlot: 20,
+    },
     latency: { rates: [{ perSecond: 200, jobs: 60 }] },
+    enqueue: { jobs: 64, coalesced: 300, many: 500 },
+    pressure: { rounds: 1, phaseMs: 250, depth: 300, burstJobs: 500 },
+    fullness: { jobs: 2_000, finished: [2_000], held: 500, drained: 300, claims: 20 },
+    cost: { jobs: 2_000, payloads: [20], idleMs: 300, starts: 1, inFlight: 100, holdMs: 500 },
   },
 };

@@ -47,6 +47,16 @@ export class DatabaseMeter {
     return rows[0] as Counters;
   }
 
+  /** Buffers that all statements hit or read so far, in this database. */
+  async buffers(): Promise<number> {
+    const { rows } = await this.#client.query<{ n: number }>(
+      `select /* meter */ coalesce(sum(shared_blks_hit + shared_blks_read), 0)::float8 as n
+       from pg_stat_statements where query not like '%/* meter */%'
+         and dbid = (select oid from pg_database where datname = current_database())`,
+    );
+    return rows[0]?.n ?? Number.NaN;
+  }
+
   /** All tables but the system's own. Vacuum counts dead rows anew, so these are estimates of the moment. */
   async tables(): Promise<TableCounts> {
     const { rows } = await this.#client.query<TableCounts>(
@@ -56,6 +66,19 @@ export class DatabaseMeter {
        from pg_stat_user_tables`,
     );
     return rows[0] as TableCounts;
+  }
+
+  /** One number by a statement that is not counted among the system's. */
+  async number(sql: string): Promise<number> {
+    const { rows } = await this.#client.query<{ n: number | null }>(
+      `select /* meter */ n from (${sql}) counted`,
+    );
+    return rows[0]?.n ?? Number.NaN;
+  }
+
+  /** A statement that is not measured: preparing tables, or disturbing a system. */
+  async run(sql: string): Promise<void> {
+    await this.#client.query(`/* meter */ ${sql}`);
   }
 
   close(): Promise<void> {

@@ -7,7 +7,7 @@ export interface Figure {
 }
 
 /** The middle value; of an even number, the mean of the two in the middle. */
-function median(values: readonly number[]): number {
+export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = sorted.length / 2;
   if (sorted.length % 2 === 1) return sorted[Math.floor(middle)] as number;

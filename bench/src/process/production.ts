@@ -27,21 +27,19 @@ function payloads({ first, jobs, bytes }: Batch): Payload[] {
 export class Production {
   readonly #system: System;
   readonly #url: string;
-  readonly #variant: Variant;
   readonly #producer: Producer;
   #consumed = 0;
   #isFeeding = false;
   #feeding: Promise<number> = Promise.resolve(0);
 
-  private constructor(system: System, url: string, variant: Variant, producer: Producer) {
+  private constructor(system: System, url: string, producer: Producer) {
     this.#system = system;
     this.#url = url;
-    this.#variant = variant;
     this.#producer = producer;
   }
 
   static async open(system: System, url: string, variant: Variant): Promise<Production> {
-    return new Production(system, url, variant, await system.produce(url, variant));
+    return new Production(system, url, await system.produce(url, variant));
   }
 
   close(): Promise<void> {
@@ -112,7 +110,7 @@ export class Production {
     const { mode, first, jobs, bytes, callers, apart } = request;
     if (mode === "many") return this.fill(request);
     if (mode === "transaction") return this.#inTransactions(request);
-    const own = apart ? await this.#producers(callers) : [];
+    const own = apart ? ((await this.#system.produceApart?.(this.#url, callers)) ?? []) : [];
     const startedAt = now();
     let next = 0;
     const caller = async (_: unknown, index: number) => {
@@ -126,11 +124,6 @@ export class Production {
     const endedAt = now();
     await Promise.all(own.map((producer) => producer.close()));
     return { startedAt, endedAt };
-  }
-
-  #producers(count: number): Promise<Producer[]> {
-    const all = Array.from({ length: count }, () => this.#system.produce(this.#url, this.#variant));
-    return Promise.all(all);
   }
 
   async #inTransactions({ first, jobs, bytes, callers }: EnqueueRequest): Promise<Span> {

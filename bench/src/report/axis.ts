@@ -13,7 +13,7 @@ export function axisSection({ points, ceiling }: AxisOutcome): Section {
   const concurrencies = [...new Set(points.map(({ concurrency }) => concurrency))];
   const contenders = [...new Set(points.map(({ contender }) => contender))];
   const plots: Record<string, string> = {};
-  const parts = (["kept", "filled"] as const).map((feed) => {
+  const parts = [...new Set(points.map(({ feed }) => feed))].map((feed) => {
     const of = (contender: string, concurrency: number) =>
       points.find(
         (point) =>

@@ -4,16 +4,24 @@ import type { Results } from "../results.ts";
 import { systemNames, whatIsKept } from "../systems/names.ts";
 import type { Settings } from "../systems/system.ts";
 import { axisSection } from "./axis.ts";
+import { costSection } from "./cost.ts";
 import { drainSection } from "./drain.ts";
+import { enqueueSection } from "./enqueue.ts";
+import { fullnessSection } from "./fullness.ts";
 import { latencySection } from "./latency.ts";
+import { pressureSection } from "./pressure.ts";
 import { number, type Section, table } from "./section.ts";
 
 function sections({ scenarios, sizes }: Results): Section[] {
-  const { drain, axis, latency } = scenarios;
+  const { drain, axis, latency, enqueue, pressure, fullness, cost } = scenarios;
   return [
     ...(drain ? [drainSection(drain, sizes.drain.jobs)] : []),
     ...(axis ? [axisSection(axis)] : []),
     ...(latency ? [latencySection(latency)] : []),
+    ...(enqueue ? [enqueueSection(enqueue)] : []),
+    ...(pressure ? [pressureSection(pressure, sizes.pressure.phaseMs)] : []),
+    ...(fullness ? [fullnessSection(fullness)] : []),
+    ...(cost ? [costSection(cost, sizes.cost.jobs, sizes.cost.inFlight)] : []),
   ];
 }
 

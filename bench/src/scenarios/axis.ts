@@ -38,7 +38,7 @@ async function point(
   const { depth, warmUpMs, ms, filledPerSlot } = context.sizes.axis;
   const { variant } = contender;
   await using site = await context.site(contender.system);
-  const producer = await site.start();
+  const producer = site.first;
   await producer.call("openProducer", { variant });
   await context.remember(producer, contender, concurrency);
   const filled = feed === "kept" ? depth : filledPerSlot * concurrency;
@@ -79,13 +79,13 @@ export const axis: Scenario<AxisOutcome> = {
     const { rounds, axis } = context.sizes;
     const points: AxisPoint[] = [];
     const ceiling: Record<number, number[]> = {};
-    const feeds = ["kept", "filled"] as const;
+    const feeds: readonly AxisPoint["feed"][] = axis.feeds;
     for (const concurrency of axis.concurrencies) {
       const rates = new Map<string, number[]>();
       const loops: number[] = [];
       for (let round = 1; round <= rounds; round += 1) {
         await using site = await context.site("floor");
-        const bare = await site.start();
+        const bare = site.first;
         loops.push(await bare.call("timerLoops", { loops: concurrency, timerMs, ms: axis.ms }));
         for (const contender of contenders) {
           for (const feed of feeds) {

@@ -49,7 +49,7 @@ async function drainOnce(
   const { jobs, cutOffMs, defaultsCutOffMs } = context.sizes.drain;
   const mostMs = contender.variant === "best" ? cutOffMs : defaultsCutOffMs;
   await using site = await context.site(contender.system);
-  const producer = await site.start();
+  const producer = site.first;
   await producer.call("openProducer", { variant: contender.variant });
   await context.remember(producer, contender, concurrency);
   const filled = await producer.call("fill", { first: 0, jobs, bytes: cell.bytes });

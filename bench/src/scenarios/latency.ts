@@ -71,7 +71,7 @@ async function latencyOnce(
 ): Promise<LatencyRun> {
   const { variant } = contender;
   await using site = await context.site(contender.system);
-  const producer = await site.start();
+  const producer = site.first;
   await producer.call("openProducer", { variant });
   await context.remember(producer, contender, concurrency);
   const crew = await Crew.gather(site, 1);

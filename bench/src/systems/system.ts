@@ -47,6 +47,8 @@ export interface System {
   /** Makes the tables. */
   prepare(url: string): Promise<void>;
   produce(url: string, variant: Variant): Promise<Producer>;
+  /** Producers over the same connections that do not share statements; left out where none ever does. */
+  produceApart?(url: string, count: number): Promise<Producer[]>;
   work(request: WorkRequest): Promise<RunningWorker>;
   settings(variant: Variant, concurrency: number): Settings;
 }

@@ -19,9 +19,7 @@ async function prepare(url: string): Promise<void> {
   await store.close();
 }
 
-/** A lean queue over a pool of the application's. */
-async function produce(url: string): Promise<Producer> {
-  const pool = new pg.Pool({ connectionString: url, max: 16 });
+function producer(pool: pg.Pool, close: () => Promise<void>): Producer {
   const queue = new Queue(pool);
   return {
     add: (payload: Payload) => queue.enqueue(Noop(payload)),
@@ -29,8 +27,25 @@ async function produce(url: string): Promise<Producer> {
       queue.enqueueMany(payloads.map((payload) => Noop(payload))),
     addWithin: (client: pg.ClientBase, payload: Payload) =>
       queue.within(client).enqueue(Noop(payload)),
-    close: () => pool.end(),
+    close,
   };
+}
+
+/** A lean queue over a pool of the application's. */
+async function produce(url: string): Promise<Producer> {
+  const pool = new pg.Pool({ connectionString: url, max: 16 });
+  return producer(pool, () => pool.end());
+}
+
+/** A queue for each caller: calls share statements within one queue only. */
+async function produceApart(url: string, count: number): Promise<Producer[]> {
+  const pool = new pg.Pool({ connectionString: url, max: 16 });
+  let open = count;
+  const close = async () => {
+    open -= 1;
+    if (open === 0) await pool.end();
+  };
+  return Array.from({ length: count }, () => producer(pool, close));
 }
 
 async function work(request: WorkRequest): Promise<RunningWorker> {
@@ -51,4 +66,4 @@ async function work(request: WorkRequest): Promise<RunningWorker> {
   };
 }
 
-export const venturi: System = { prepare, produce, work, settings: options };
+export const venturi: System = { prepare, produce, produceApart, work, settings: options };

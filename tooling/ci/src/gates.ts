@@ -1,6 +1,6 @@
 import { consumerStages } from "./consumer-gates.ts";
 import { documentGates } from "./documents.ts";
-import type { Gate, Stage } from "./gate.ts";
+import { commandGate, type Gate, type Stage } from "./gate.ts";
 import { nodePath, otherNodes } from "./nodes.ts";
 import { Packed } from "./packing.ts";
 import { root } from "./paths.ts";
@@ -31,6 +31,14 @@ function nodeGates(major: number, serverUrl: string): Gate[] {
   const options = { project: "unit", root, node: nodePath(major) } as const;
   return [vitestGate(`unit tests on Node ${major}`, options), smokeGate(major, serverUrl)];
 }
+
+/** Every benchmark in small, on a server of its own: jobs lost or doubled, and costs that have risen. */
+const benchGate: Gate = commandGate("benchmarks at toy size", {
+  program: process.execPath,
+  args: ["bench/run.mjs", "--toy"],
+  cwd: root,
+  env: { DATABASE_URL: undefined, TEST_DATABASE_URL: undefined },
+});
 
 /** Everything that must hold. Tests run one project at a time: some of them measure time. */
 export function allStages({ serverUrl, oldServerUrl, workFolder }: GateContext): Stage[] {
@@ -67,6 +75,7 @@ export function allStages({ serverUrl, oldServerUrl, workFolder }: GateContext):
     },
     { lanes: 2, gates: otherNodes.flatMap((major) => nodeGates(major, serverUrl)) },
     { lanes: 2, gates: runBlocks },
+    { lanes: 1, gates: [benchGate] },
     { lanes: 1, gates: [packed.packGate] },
     { lanes: 2, gates: packed.lintGates },
     ...consumerStages(`${workFolder}/consumers`, packed, serverUrl),
