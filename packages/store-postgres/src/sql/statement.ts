@@ -54,16 +54,22 @@ export function silentAt(n: Names, ms = "w.worker_timeout_ms"): string {
   return `greatest(least(w.beat_at, ${n.of("clock")}()), 'epoch'::timestamptz) + make_interval(secs => least(greatest(${ms}, 0), 3e14) / 1000)`;
 }
 
-// `date_part` and not `extract`, which computes in exact decimals at several times the cost.
-
 /** Milliseconds from the clock until an instant, as float8. */
 export function msUntil(n: Names, instant: string): string {
-  return `(date_part('epoch', ${instant} - ${n.of("clock")}()) * 1000)`;
+  return lengthMs(`${instant} - ${n.of("clock")}()`);
 }
 
 /** Milliseconds from an instant until the clock, as float8. */
 export function msSince(n: Names, instant: string): string {
-  return `(date_part('epoch', ${n.of("clock")}() - ${instant}) * 1000)`;
+  return lengthMs(`${n.of("clock")}() - ${instant}`);
+}
+
+/**
+ * An interval in milliseconds. `date_part` and not `extract`, which computes in exact decimals at several times the
+ * cost; rounded to the microseconds that an interval has.
+ */
+function lengthMs(interval: string): string {
+  return `(round(date_part('epoch', ${interval}) * 1e6) / 1e3)`;
 }
 
 /** Epoch milliseconds of an instant as float8: drivers parse timestamps by settings that are not ours. */
