@@ -1,6 +1,7 @@
-import { toUuid } from "./job-id.ts";
+import { fromUuid, toUuid } from "./job-id.ts";
 import type { MergeChoice } from "./merge-plan.ts";
-import type { EnqueueJob } from "./store.ts";
+import type { EnqueuedJob, EnqueueJob, EnqueueOutcome } from "./store.ts";
+import { column } from "./wire-column.ts";
 
 /**
  * The JSON array that the SQL function `{prefix}_enqueue_v1` takes, shared by the lean producer and the PostgreSQL
@@ -24,6 +25,18 @@ export function encodeEnqueue(jobs: readonly EnqueueJob[]): string {
     text += "}";
   }
   return `${text}]`;
+}
+
+/** The rows of the function, `ord` from 1, in the order of their jobs. */
+export function decodeEnqueued(rows: readonly unknown[]): EnqueuedJob[] {
+  const jobs = new Array<EnqueuedJob>(rows.length);
+  for (const row of rows) {
+    // A type parser of the user's own may have made something else of the number.
+    const index = Number(column(row, "ord", 0)) - 1;
+    const id = fromUuid(String(column(row, "id", 1)));
+    jobs[index] = { id, outcome: column(row, "outcome", 2) as EnqueueOutcome };
+  }
+  return jobs;
 }
 
 /** A decision as the function takes it: ids as uuids, payload and carry spliced in. */

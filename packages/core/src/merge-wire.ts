@@ -4,6 +4,7 @@ import type { JournalEntry } from "./journal.ts";
 import type { MergeCandidate } from "./merge-plan.ts";
 import { priorityOfTier } from "./priority.ts";
 import type { FindCandidatesRequest } from "./store.ts";
+import { column } from "./wire-column.ts";
 
 type Key = FindCandidatesRequest["keys"][number];
 
@@ -47,12 +48,14 @@ interface WireEntry {
 /** The rows of the function, `ord` from 1 and `candidate` as JSON text, sorted to their keys. */
 export function decodeMergeCandidates(
   keys: readonly Key[],
-  rows: readonly { readonly ord: number; readonly candidate: string }[],
+  rows: readonly unknown[],
 ): MergeCandidate[][] {
   const candidates = keys.map((): MergeCandidate[] => []);
-  for (const { ord, candidate } of rows) {
-    const key = keys[ord - 1];
-    if (key !== undefined) candidates[ord - 1]?.push(toCandidate(JSON.parse(candidate), key.kind));
+  for (const row of rows) {
+    const index = Number(column(row, "ord", 0)) - 1;
+    const key = keys[index];
+    const candidate = String(column(row, "candidate", 1));
+    if (key !== undefined) candidates[index]?.push(toCandidate(JSON.parse(candidate), key.kind));
   }
   return candidates;
 }

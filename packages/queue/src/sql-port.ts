@@ -1,11 +1,10 @@
 import {
+  decodeEnqueued,
   decodeMergeCandidates,
   type EnqueuedJob,
   type EnqueueJob,
-  type EnqueueOutcome,
   encodeEnqueue,
   encodeMergeKeys,
-  fromUuid,
   type Logger,
   type Names,
   qualifiedName,
@@ -40,22 +39,12 @@ export function sqlPort(runner: Runner, names: Names, logger: Logger): MergingPo
     async findCandidates(keys, wait) {
       const params = [encodeMergeKeys(keys, wait)];
       try {
-        return decodeMergeCandidates(
-          keys,
-          readCandidates(await runner.run({ ...candidates, params })),
-        );
+        return decodeMergeCandidates(keys, await runner.run({ ...candidates, params }));
       } catch (error) {
         throw toDatabaseError(error, { doing: "read what may be merged with", prefix });
       }
     },
   };
-}
-
-function readCandidates(rows: readonly unknown[]) {
-  return (rows as readonly Readonly<Record<string, unknown>>[]).map((row) => ({
-    ord: Number(column(row, "ord", 0)),
-    candidate: String(column(row, "candidate", 1)),
-  }));
 }
 
 function encode(jobs: readonly EnqueueJob[]): string {
@@ -78,19 +67,7 @@ function readRows(rows: unknown, count: number): readonly EnqueuedJob[] {
       `the enqueue function answered with ${Array.isArray(rows) ? rows.length : "no"} rows for ${count} jobs; pass what runs { query(text, params) } and returns its { rows }`,
     );
   }
-  const jobs = new Array<EnqueuedJob>(count);
-  for (const row of rows as readonly Readonly<Record<string, unknown>>[]) {
-    // A type parser of the user's own may have made something else of the number.
-    const index = Number(column(row, "ord", 0)) - 1;
-    const id = fromUuid(String(column(row, "id", 1)));
-    jobs[index] = { id, outcome: column(row, "outcome", 2) as EnqueueOutcome };
-  }
-  return jobs;
-}
-
-/** A column by its name; where a driver was told to rename columns, by its place, which it keeps. */
-function column(row: Readonly<Record<string, unknown>>, name: string, place: number): unknown {
-  return name in row ? row[name] : Object.values(row)[place];
+  return decodeEnqueued(rows);
 }
 
 /** Names are per connection, which queues of other schemas may share, and at most 63 characters long. */

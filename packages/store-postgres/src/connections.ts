@@ -1,6 +1,6 @@
 import { invalidArgument } from "@venturi/core";
 import pg from "pg";
-import type { SqlConnection, SqlSource } from "./database.ts";
+import type { Row, SqlConnection, SqlSource } from "./database.ts";
 import {
   type KyselyInstance,
   type KyselyTransaction,
@@ -15,8 +15,18 @@ import { pgSource, pgTransaction } from "./pg-source.ts";
 // What an application hands over is recognised by its shape, so that it does not matter which copy of `pg` or Kysely
 // made it.
 
-/** The transactions that `within` accepts: a `pg` client inside BEGIN … COMMIT, or a Kysely transaction. */
-export type PostgresTransaction = PgQueryable | KyselyTransaction;
+/**
+ * The transactions that `within` and `complete` accept: a `pg` client inside BEGIN … COMMIT, a Kysely transaction, or
+ * a transaction of another library as an adapter of `@venturi/queue/adapters` makes it.
+ */
+export type PostgresTransaction = PgQueryable | KyselyTransaction | SqlTransaction;
+
+/** Whatever runs SQL in a transaction that somebody else will end. */
+export interface SqlTransaction {
+  query(text: string, params: unknown[]): Promise<{ readonly rows: readonly unknown[] }>;
+  /** False is refused. */
+  readonly isTransaction: boolean;
+}
 
 /** Where statements run; throws `invalid-argument` for what is neither a pool nor a Kysely instance. */
 export function createSource(
@@ -60,13 +70,24 @@ export function connectionOf(tx: PostgresTransaction, preparedStatements: boolea
   const { totalCount, isTransaction, query } = given as Readonly<Record<string, unknown>>;
   // A pool would take any connection it likes, and so write whatever becomes of the transaction.
   if (isKysely(tx) && isTransaction !== false) return kyselyConnection(tx);
-  if (typeof query === "function" && typeof totalCount !== "number")
+  if (typeof query === "function" && typeof isTransaction === "boolean") {
+    if (isTransaction) return executorConnection(tx as SqlTransaction);
+  } else if (typeof query === "function" && typeof totalCount !== "number")
     return pgTransaction(tx as PgQueryable, preparedStatements);
   throw invalidArgument(
     "tx",
     "is not a transaction of this store",
-    "pass the pg client on which you sent BEGIN, or the trx of a Kysely transaction",
+    "pass the pg client on which you sent BEGIN, the trx of a Kysely transaction, or what an adapter made of another library's",
   );
+}
+
+function executorConnection(executor: SqlTransaction): SqlConnection {
+  return {
+    async run({ text }, values) {
+      const { rows } = await executor.query(text, [...values]);
+      return rows as readonly Row[];
+    },
+  };
 }
 
 function isPool(value: unknown): value is PgPoolLike {

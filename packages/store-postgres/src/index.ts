@@ -1,4 +1,4 @@
-export type { PostgresTransaction } from "./connections.ts";
+export type { PostgresTransaction, SqlTransaction } from "./connections.ts";
 export type { KyselyInstance } from "./kysely-source.ts";
 export type { BorrowOptions, ConnectOptions, StoreOptions } from "./options.ts";
 export type {

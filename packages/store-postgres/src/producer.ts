@@ -1,10 +1,8 @@
 import {
+  decodeEnqueued,
   decodeMergeCandidates,
-  type EnqueuedJob,
-  type EnqueueOutcome,
   encodeEnqueue,
   encodeMergeKeys,
-  fromUuid,
   isVenturiError,
   PORT_VERSION,
   type ProducerStore,
@@ -34,14 +32,7 @@ export function createProducer(options: ProducerOptions): ProducerStore {
       if (requested.length === 0) return { jobs: [] };
       try {
         const rows = await connection.run(statements.enqueue, [encodeEnqueue(requested)]);
-        const jobs = new Array<EnqueuedJob>(rows.length);
-        for (const row of rows) {
-          jobs[(row["ord"] as number) - 1] = {
-            id: fromUuid(row["id"] as string),
-            outcome: row["outcome"] as EnqueueOutcome,
-          };
-        }
-        return { jobs };
+        return { jobs: decodeEnqueued(rows) };
       } catch (error) {
         throw isVenturiError(error) ? error : toEnqueueError(error, { jobs: requested, prefix });
       }
@@ -51,11 +42,7 @@ export function createProducer(options: ProducerOptions): ProducerStore {
       if (keys.length === 0) return { candidates: [] };
       try {
         const rows = await connection.run(statements.findCandidates, [encodeMergeKeys(keys, wait)]);
-        const found = rows.map((row) => ({
-          ord: row["ord"] as number,
-          candidate: row["candidate"] as string,
-        }));
-        return { candidates: decodeMergeCandidates(keys, found) };
+        return { candidates: decodeMergeCandidates(keys, rows) };
       } catch (error) {
         throw toDatabaseError(error, { doing: "read what may be merged with", prefix });
       }
