@@ -3,8 +3,8 @@ import type { Attributes } from "@opentelemetry/api";
 // The messaging conventions are still in development and not part of the stable package of names.
 export const SYSTEM = "messaging.system";
 export const DESTINATION = "messaging.destination.name";
-export const OPERATION_NAME = "messaging.operation.name";
-export const OPERATION_TYPE = "messaging.operation.type";
+const OPERATION_NAME = "messaging.operation.name";
+const OPERATION_TYPE = "messaging.operation.type";
 export const MESSAGE_ID = "messaging.message.id";
 export const MESSAGE_COUNT = "messaging.batch.message_count";
 export const CLIENT_ID = "messaging.client.id";

@@ -56,6 +56,15 @@ const sections: readonly Section[] = [
     ],
   },
   {
+    heading: "OpenTelemetry",
+    intro:
+      "`instrument({ … })`; `observeStats(queue, { … })` takes `meterProvider`. See [observability](../operations/observability.md).",
+    options: [
+      ["packages/otel/src/options.ts", "InstrumentOptions"],
+      ["packages/otel/src/options.ts", "MeterSource"],
+    ],
+  },
+  {
     heading: "Store",
     intro:
       "`await PostgresStore.connect({ … })` makes a pool of its own, and takes these besides those below. `new PostgresStore({ pool, … })` and `new PostgresStore({ db, … })` borrow a `pg` Pool or a Kysely instance, and take `ssl`, for listening. See [deploying](deploying.md).",

@@ -3,6 +3,11 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import type { Telemetry } from "./telemetry.ts";
 
+const scripts = {
+  producer: new URL("./child-producer.ts", import.meta.url),
+  worker: new URL("./child-worker.ts", import.meta.url),
+} as const;
+
 /** A process that enqueues and ends, or one that works until it is told to stop. */
 export class Child {
   readonly #process: ChildProcess;
@@ -11,8 +16,8 @@ export class Child {
   #errors = "";
   #onLine: () => void = () => undefined;
 
-  constructor(role: "producer" | "worker", ...args: readonly string[]) {
-    const script = fileURLToPath(new URL(`./child-${role}.ts`, import.meta.url));
+  constructor(role: keyof typeof scripts, ...args: readonly string[]) {
+    const script = fileURLToPath(scripts[role]);
     const node = ["--conditions=@venturi/source", "--import", "tsx", script, ...args];
     const child = spawn(process.execPath, node, { stdio: ["ignore", "pipe", "pipe"] });
     this.#process = child;
