@@ -143,7 +143,8 @@ export type RunEvent =
       readonly durationMs: number;
     };
 
-interface Settling {
+/** What all messages of `venturi:settle` say. */
+export interface SettleFacts {
   readonly worker: string;
   readonly run: RunFacts;
   /** From the end of the run, in milliseconds. */
@@ -152,16 +153,16 @@ interface Settling {
 
 export type SettleEvent =
   /** The store has confirmed how the run ended. */
-  | (Settling & {
+  | (SettleFacts & {
       readonly event: "settled";
       readonly outcome: SettlementOutcome;
       /** Which failure of the job this is; null where it is none. */
       readonly attempt: number | null;
     })
   /** The run no longer held its claim: nothing was written, someone else has the job. */
-  | (Settling & { readonly event: "lost" })
+  | (SettleFacts & { readonly event: "lost" })
   /** The store could not be reached before the lease ended: the job will be recovered. */
-  | (Settling & { readonly event: "dropped" });
+  | (SettleFacts & { readonly event: "dropped" });
 
 /** The store has confirmed that a stale claim was recovered. */
 export interface RecoverEvent {

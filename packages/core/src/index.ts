@@ -46,6 +46,7 @@ export type {
   RunStartEvent,
   RunWrapper,
   SettleEvent,
+  SettleFacts,
   WorkerEvent,
 } from "./events.ts";
 

@@ -55,6 +55,20 @@ async function takeAway(id: JobId): Promise<void> {
   await store.recover({ recoveries: [{ ...recovery, outcome: "stale-recovered" }] });
 }
 
+/** Keeps what would have ended the process, until it is stopped. */
+function collectUncaught() {
+  const others = process.rawListeners("uncaughtException");
+  const uncaught: unknown[] = [];
+  process.removeAllListeners("uncaughtException");
+  process.on("uncaughtException", (error) => uncaught.push(error));
+  const stop = (): readonly unknown[] => {
+    process.removeAllListeners("uncaughtException");
+    for (const listener of others) process.on("uncaughtException", listener as () => void);
+    return uncaught;
+  };
+  return { stop };
+}
+
 describe("a job that runs", () => {
   test("is told of when it is claimed, started, ended and settled, each time about the same run", async () => {
     const Task = defineTask({ kind: "told", payload });
@@ -382,6 +396,26 @@ describe("a handler is called", () => {
     expect(order).toEqual(["b begins", "a begins", "handler", "a ends", "b ends"]);
   });
 
+  test("although listeners of every channel throw, and the worker goes on", async () => {
+    const uncaught = collectUncaught();
+    const ids = await queue.enqueueMany([Task({ n: 1 }), Task({ n: 2 })]);
+    let calls = 0;
+    const heard = await heardWhile(
+      () =>
+        work(() => {
+          calls += 1;
+        }),
+      () => {
+        throw new Error("listener");
+      },
+    );
+    // Node throws what a listener threw on the next turn.
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(uncaught.stop().length).toBe(heard.length);
+    expect(calls).toBe(2);
+    for (const id of ids) expect((await queue.job(id))?.status).toBe("completed");
+  });
+
   test.each([
     ["calls it twice", <T>(call: () => T): T => call() ?? call()],
     ["never calls it", <T>(_: () => T): T => undefined as T],
@@ -399,29 +433,21 @@ describe("a handler is called", () => {
       },
     ],
   ])("once by a wrapper that %s, and what it comes to counts", async (name, wrap) => {
-    const others = process.rawListeners("uncaughtException");
-    const uncaught: unknown[] = [];
-    process.removeAllListeners("uncaughtException");
-    process.on("uncaughtException", (error) => uncaught.push(error));
+    const uncaught = collectUncaught();
     let calls = 0;
     const id = await queue.enqueue(Task({ n: 1 }));
-    try {
-      await heardWhile(
-        () =>
-          work(() => {
-            calls += 1;
-            throw TaskError.permanent("the handler's own");
-          }),
-        (event) => {
-          if (event.channel === "venturi:run" && event.event === "start") event.around.push(wrap);
-        },
-      );
-    } finally {
-      process.removeAllListeners("uncaughtException");
-      for (const listener of others) process.on("uncaughtException", listener as () => void);
-    }
+    await heardWhile(
+      () =>
+        work(() => {
+          calls += 1;
+          throw TaskError.permanent("the handler's own");
+        }),
+      (event) => {
+        if (event.channel === "venturi:run" && event.event === "start") event.around.push(wrap);
+      },
+    );
+    expect(uncaught.stop().length).toBe(name.startsWith("throws") ? 1 : 0);
     expect(calls).toBe(1);
     expect((await queue.journal(id)).map(({ note }) => note)).toEqual(["the handler's own"]);
-    expect(uncaught.length).toBe(name.startsWith("throws") ? 1 : 0);
   });
 });
