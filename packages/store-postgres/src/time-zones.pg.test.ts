@@ -12,6 +12,8 @@ const runAts = [
   Date.UTC(2099, 10, 1, 6, 30),
   Date.UTC(2099, 2, 8, 7, 0),
   Date.UTC(2099, 2, 28, 20, 30, 0, 1),
+  Date.UTC(2099, 3, 4, 14, 45),
+  Date.UTC(2099, 3, 4, 15, 15),
   Date.UTC(9999, 0, 1),
 ];
 
@@ -22,6 +24,8 @@ it("a process in New York, a database in Kolkata and one in UTC speak of the sam
     ["America/New_York", 300],
     ["UTC", 0],
     ["Asia/Kolkata", -330],
+    // Half an hour is what its clocks are moved by.
+    ["Australia/Lord_Howe", -600],
   ] as const) {
     const child = startChild(
       new URL("./testing/instants.ts", import.meta.url),
