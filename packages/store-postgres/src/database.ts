@@ -140,4 +140,5 @@ export class Database {
 const defaultIsolation: Statement = {
   name: "venturi_default_isolation",
   text: "select current_setting('default_transaction_isolation') as level",
+  isPrompt: true,
 };

@@ -7,6 +7,8 @@ export interface PgQuery {
   readonly text: string;
   readonly values: unknown[];
   readonly types?: PgTypes;
+  /** After so many milliseconds without an answer the query rejects, and its pool lets go of the connection. */
+  readonly query_timeout?: number;
 }
 
 export interface PgTypes {

@@ -49,19 +49,30 @@ async function inTransaction<T>(
   preparedStatements: boolean,
   work: (connection: SqlConnection) => Promise<T>,
 ): Promise<T> {
-  await client.query({ text: "begin isolation level read committed read write", values: [] });
+  const begin = "begin isolation level read committed read write";
+  await client.query({ text: begin, values: [], query_timeout: answerMs });
   const result = await work(pgTransaction(client, preparedStatements));
-  await client.query({ text: "commit", values: [] });
+  await client.query({ text: "commit", values: [], query_timeout: commitMs });
   return result;
 }
 
+/**
+ * How long a prompt statement may go unanswered, in milliseconds. A connection that a network has forgotten reports
+ * nothing: whoever waits on it would wait for as long as the operating system keeps trying, a quarter of an hour.
+ */
+const answerMs = 10_000;
+
+/** The same for a commit, behind which the work of a migration may lie. */
+const commitMs = 60_000;
+
 async function run(
   queryable: PgQueryable,
-  { name, text }: Statement,
+  { name, text, isPrompt = false }: Statement,
   values: readonly unknown[],
   preparedStatements: boolean,
 ): Promise<readonly Row[]> {
-  const query = { text, values: [...values], types: plainTypes };
+  const within = isPrompt ? { query_timeout: answerMs } : {};
+  const query = { text, values: [...values], types: plainTypes, ...within };
   const result = await queryable.query(preparedStatements ? { name, ...query } : query);
   return result.rows as readonly Row[];
 }

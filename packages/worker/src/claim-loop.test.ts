@@ -297,6 +297,24 @@ describe("when the database fails", () => {
     await clock.advance(5_000);
     expect(order).toEqual(["look", "look", "claim"]);
   });
+
+  test("a while later it is looked for once more: the claim may have been carried out after the first look", async () => {
+    let looks = 0;
+    answerLost = async () => {
+      looks += 1;
+    };
+    answer = () => {
+      answer = () => none;
+      throw outage();
+    };
+    loop.start();
+    await clock.advance(5_000);
+    expect(looks).toBe(1);
+    await clock.advance(20_000);
+    loop.wake();
+    await clock.advance(60_000);
+    expect(looks).toBe(2);
+  });
 });
 
 describe("a stop", () => {

@@ -19,6 +19,12 @@ const mostBlockedMs = 1_000;
 /** A wake-up cuts the wait after an error short, but not below this, in milliseconds. */
 const leastAfterErrorMs = 250;
 
+/**
+ * How long after a lost answer the store is looked through once more, in milliseconds: a claim whose connection is
+ * gone may still be carried out.
+ */
+const lookAgainMs = 15_000;
+
 /** What a claim says about one kind. */
 interface ClaimTerms {
   readonly leaseMs: number;
@@ -73,6 +79,7 @@ export class ClaimLoop {
   /** The claim in flight. */
   #claiming: Promise<void> | null = null;
   #answerLost = false;
+  #lookAgainAt = Number.POSITIVE_INFINITY;
   /** After an error, no claim before this instant. */
   #notBefore = Number.NEGATIVE_INFINITY;
   #failedAt = Number.NEGATIVE_INFINITY;
@@ -146,6 +153,10 @@ export class ClaimLoop {
         await this.#options.onAnswerLost();
         this.#answerLost = false;
         if (this.#stopped) return;
+      } else if (clock.now() >= this.#lookAgainAt) {
+        this.#lookAgainAt = Number.POSITIVE_INFINITY;
+        await this.#options.onAnswerLost();
+        if (this.#stopped) return;
       }
       // A wake-up from here on may be about something that the statement does not see; it raises the flags again.
       slots.asking(plan);
@@ -186,6 +197,7 @@ export class ClaimLoop {
     // Whatever it says: of the statements behind one claim, an earlier one may have been carried out.
     this.#answerLost = true;
     this.#failedAt = clock.now();
+    this.#lookAgainAt = this.#failedAt + lookAgainMs;
     this.#notBefore = this.#failedAt + this.#trouble.failed(error);
     slots.expectAll();
   }

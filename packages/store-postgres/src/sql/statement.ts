@@ -5,11 +5,36 @@ export interface Statement {
   /** Names the prepared statement; differs where the text differs, since one connection may serve several queues. */
   readonly name: string;
   readonly text: string;
+  /**
+   * Whether it is bounded and passes over what others have locked: a server that is there answers it in no time.
+   * @defaultValue false
+   */
+  readonly isPrompt?: boolean;
 }
+
+/** What workers live by. The rest may take as long as it must: it waits for locks, or an application's filter decides. */
+const promptVerbs: ReadonlySet<string> = new Set([
+  "beat",
+  "start_worker",
+  "stop_worker",
+  "kinds",
+  "claim",
+  "claimed_bodies",
+  "promote",
+  "hand_back",
+  "settle",
+  "settle_completed",
+  "verdicts",
+  "extend_lease",
+  "find_stale",
+  "find_orphans",
+  "recover",
+  "give_up_workers",
+]);
 
 /** Names a statement after its verb and its text. */
 export function statement(verb: string, text: string): Statement {
-  return { name: `venturi_${verb}_${hash(text)}`, text };
+  return { name: `venturi_${verb}_${hash(text)}`, text, isPrompt: promptVerbs.has(verb) };
 }
 
 /** FNV-1a, enough to tell the texts of one verb apart. */
