@@ -315,9 +315,7 @@ begin
   if exists (select 1 from unnest(v_keys) u(key) where u.key is not null) then
     select array_agg(case when u.key is null then null else (hashtext(u.kind_id || ':' || u.key) & 1023)::smallint end order by u.ord)
       into v_buckets from unnest(v_kind_ids, v_keys) with ordinality u(kind_id, key, ord);
-    -- Each bucket once, in ascending order: whoever wants several waits in the same order as everybody.
-    perform pg_advisory_xact_lock(pg_catalog.hashtext('venturi:public.venturi'), s.bucket)
-      from (select distinct u.bucket from unnest(v_buckets) u(bucket) where u.bucket is not null order by 1) s;
+    perform "public"."venturi_lock_keys_v1"(pg_catalog.hashtext('venturi:public.venturi'), v_buckets::integer[]);
     -- A new statement, hence a snapshot from after the lock.
     select array_agg(case
         when u.key is null then 'i'
@@ -471,6 +469,25 @@ end
 $function$
 ;
 
+CREATE OR REPLACE FUNCTION public.venturi_lock_keys_v1(class integer, buckets integer[], longest text DEFAULT '30s'::text)
+ RETURNS void
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'pg_temp'
+AS $function$
+declare
+  v_own text := current_setting('lock_timeout');
+begin
+  if v_own = '0' then perform set_config('lock_timeout', longest, true); end if;
+  perform pg_advisory_xact_lock(class, s.bucket)
+    from (select distinct u.bucket from unnest(buckets) u(bucket) where u.bucket is not null order by 1) s;
+  if v_own = '0' then perform set_config('lock_timeout', v_own, true); end if;
+exception when lock_not_available then
+  raise exception 'another transaction has enqueued a job with this key, or with one that shares its lock, and is still open'
+    using errcode = '55P03', hint = 'End that transaction soon after it has enqueued, and never wait inside of it for an enqueue outside of it.';
+end
+$function$
+;
+
 CREATE OR REPLACE FUNCTION public.venturi_merge_candidates_v1(keys jsonb)
  RETURNS TABLE(ord integer, candidate text)
  LANGUAGE plpgsql
@@ -483,10 +500,10 @@ AS $function$
 begin
   -- Whoever has lost a race waits for those who hold the keys: what it would read before they commit is outdated
   -- already. Outside of a transaction the locks end with this statement.
-  perform pg_advisory_xact_lock(pg_catalog.hashtext('venturi:public.venturi'), s.bucket) from (
-    select distinct (hashtext(k.id || ':' || u.dedup_key) & 1023)::integer as bucket
+  perform "public"."venturi_lock_keys_v1"(pg_catalog.hashtext('venturi:public.venturi'), array(
+    select (hashtext(k.id || ':' || u.dedup_key) & 1023)::integer
     from jsonb_to_recordset(keys) u(kind text, dedup_key text, wait boolean) join "public"."venturi_kinds" k on k.name = u.kind
-    where u.wait order by 1) s;
+    where u.wait));
   -- The pending jobs of each { kind, dedup_key, limit?, wait? }, smallest seq first, with all that a merge function sees:
   -- of the journal the latest hundred entries, since a counter that everybody adds to has one for each of them.
   return query

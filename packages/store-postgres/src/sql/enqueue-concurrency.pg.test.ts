@@ -177,3 +177,63 @@ describe.each(["repeatable read", "serializable"])("a %s transaction", (level) =
     expect(await liveJobs(pool)).toHaveLength(3);
   });
 });
+
+describe("a transaction that has enqueued a keyed job and stays open", () => {
+  let holder: pg.PoolClient;
+  beforeEach(async () => {
+    holder = await crowd.connect();
+    await holder.query("begin");
+    await bareEnqueue(holder, [keyed({ payload: 0 })]);
+  });
+  afterEach(async () => {
+    await holder.query("rollback");
+    holder.release();
+  });
+
+  /** A session that waits for 100 ms at most. */
+  async function impatient<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
+    const client = await crowd.connect();
+    await client.query("set lock_timeout = '100ms'");
+    try {
+      return await work(client);
+    } finally {
+      await client.query("reset lock_timeout");
+      client.release();
+    }
+  }
+
+  it("makes an enqueue of its key fail after the session's lock_timeout, with a hint", async () => {
+    const failing = impatient((client) => bareEnqueue(client, [keyed({ payload: 1 })]));
+    await expect(failing).rejects.toMatchObject({
+      code: "55P03",
+      message: expect.stringContaining("has enqueued a job with this key"),
+      hint: expect.stringContaining("never wait inside of it"),
+    });
+  });
+
+  it("lets jobs without a key pass", async () => {
+    const jobs = await impatient((client) => bareEnqueue(client, [{ kind: "k", payload: 1 }]));
+    expect(jobs).toHaveLength(1);
+  });
+
+  it("bounds the wait also where the session sets no limit, which stays as it was", async () => {
+    const { rows } = await pool.query(
+      `select pg_get_function_arguments('venturi_lock_keys_v1'::regproc) as arguments`,
+    );
+    expect(rows[0]?.arguments).toContain("longest text DEFAULT '30s'");
+    const client = await crowd.connect();
+    try {
+      const { rows: held } = await holder.query(
+        "select classid::bigint::bit(32)::integer as class, objid::integer as bucket from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()",
+      );
+      const values = [held[0]?.class, [held[0]?.bucket]];
+      const waiting = client.query("select venturi_lock_keys_v1($1, $2, '100ms')", values);
+      await expect(waiting).rejects.toMatchObject({ code: "55P03" });
+      await bareEnqueue(client, [keyed({ dedup_key: "another", payload: 1 })]);
+      const { rows: left } = await client.query("show lock_timeout");
+      expect(left[0]?.lock_timeout).toBe("0");
+    } finally {
+      client.release();
+    }
+  });
+});

@@ -30,10 +30,10 @@ language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
 begin
   -- Whoever has lost a race waits for those who hold the keys: what it would read before they commit is outdated
   -- already. Outside of a transaction the locks end with this statement.
-  perform pg_advisory_xact_lock(${lockClass(n)}, s.bucket) from (
-    select distinct (hashtext(k.id || ':' || u.dedup_key) & ${buckets - 1})::integer as bucket
+  perform ${n.of("lock_keys_v1")}(${lockClass(n)}, array(
+    select (hashtext(k.id || ':' || u.dedup_key) & ${buckets - 1})::integer
     from jsonb_to_recordset(keys) u(kind text, dedup_key text, wait boolean) join ${n.of("kinds")} k on k.name = u.kind
-    where u.wait order by 1) s;
+    where u.wait));
   -- The pending jobs of each { kind, dedup_key, limit?, wait? }, smallest seq first, with all that a merge function sees:
   -- of the journal the latest hundred entries, since a counter that everybody adds to has one for each of them.
   return query
@@ -145,9 +145,7 @@ begin
   if exists (select 1 from unnest(v_keys) u(key) where u.key is not null) then
     select array_agg(case when u.key is null then null else (hashtext(u.kind_id || ':' || u.key) & ${buckets - 1})::smallint end order by u.ord)
       into v_buckets from unnest(v_kind_ids, v_keys) with ordinality u(kind_id, key, ord);
-    -- Each bucket once, in ascending order: whoever wants several waits in the same order as everybody.
-    perform pg_advisory_xact_lock(${lockClass(n)}, s.bucket)
-      from (select distinct u.bucket from unnest(v_buckets) u(bucket) where u.bucket is not null order by 1) s;
+    perform ${n.of("lock_keys_v1")}(${lockClass(n)}, v_buckets::integer[]);
     -- A new statement, hence a snapshot from after the lock.
     select array_agg(case
         when u.key is null then 'i'

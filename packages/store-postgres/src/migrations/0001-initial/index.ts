@@ -3,6 +3,7 @@ import { bodies } from "./bodies.ts";
 import { complete } from "./complete.ts";
 import { enqueue } from "./enqueue.ts";
 import { helpers } from "./helpers.ts";
+import { lockKeys } from "./lock-keys.ts";
 import { tables } from "./tables.ts";
 import { turns } from "./turns.ts";
 
@@ -14,6 +15,7 @@ export const initial: Migration = {
     ...helpers(names),
     ...bodies(names),
     ...turns(names),
+    ...lockKeys(names),
     ...enqueue(names),
     ...complete(names),
   ],
