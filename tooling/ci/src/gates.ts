@@ -9,6 +9,7 @@ import {
   arrowsGate,
   buildGate,
   knipGate,
+  linksGate,
   lintGate,
   referenceGate,
   schemaGate,
@@ -52,6 +53,7 @@ export function allStages({ serverUrl, oldServerUrl, workFolder }: GateContext):
       gates: [
         knipGate,
         referenceGate,
+        linksGate,
         ...(checkBlocks ? [checkBlocks] : []),
         sizeGate,
         schemaGate("schema.sql", serverUrl),

@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { sourceLinkProblems } from "@venturi-tooling/site/links";
 import { referenceProblems } from "./configuration-reference.ts";
 import { checkGate, commandGate, type Gate } from "./gate.ts";
 import { arrowViolations, type Manifest } from "./import-arrows.ts";
@@ -35,6 +36,9 @@ export const arrowsGate: Gate = checkGate("import arrows", async () => {
 
 /** Whether the reference of options is what their docstrings say. */
 export const referenceGate: Gate = checkGate("configuration reference", referenceProblems);
+
+/** Links between the pages of the repository, and to their headings. */
+export const linksGate: Gate = checkGate("links of the documentation", sourceLinkProblems);
 
 /** The compiler over every project: what is shipped, tests, examples, benchmarks, tooling. */
 export const typeCheckGates: readonly Gate[] = filesUnder(

@@ -1,0 +1,40 @@
+import { defineConfig } from "vitepress";
+import { sidebars } from "../src/sidebar.ts";
+import { slug } from "../src/slug.ts";
+
+export default defineConfig({
+  title: "venturi",
+  description: "A durable job queue in PostgreSQL, for TypeScript.",
+  lang: "en",
+  srcDir: ".pages",
+  outDir: "dist",
+  cacheDir: ".cache",
+  cleanUrls: false,
+  lastUpdated: false,
+  head: [["link", { rel: "icon", type: "image/svg+xml", href: "/mark.svg" }]],
+  markdown: {
+    anchor: { slugify: slug },
+    headers: { slugify: slug },
+    toc: { slugify: slug },
+    theme: { light: "github-light", dark: "github-dark" },
+  },
+  themeConfig: {
+    logo: "/mark.svg",
+    nav: [
+      { text: "Guide", link: "/introduction", activeMatch: "^/(introduction|learning|packages)" },
+      { text: "Recipes", link: "/recipes/outbox", activeMatch: "^/recipes/" },
+      { text: "Operations", link: "/operations/operating", activeMatch: "^/operations/" },
+      { text: "API", link: "/api/", activeMatch: "^/api/" },
+      { text: "Decisions", link: "/decisions/", activeMatch: "^/decisions/" },
+    ],
+    sidebar: sidebars(),
+    outline: { level: [2, 3], label: "On this page" },
+    search: { provider: "local", options: { miniSearch: { searchOptions: { boostDocument } } } },
+    docFooter: { prev: "Before", next: "Next" },
+  },
+});
+
+/** Who searches for a word wants the page that explains it before the one that lists it. */
+function boostDocument(documentId: string): number {
+  return documentId.startsWith("/api/") || documentId.startsWith("/decisions/") ? 0.3 : 1;
+}
