@@ -238,6 +238,7 @@ describe("a schema that does not keep to the Standard Schema", () => {
   it.each([
     ["nothing", undefined],
     ["null", null],
+    ["text", "fine"],
     ["issues that are no array", { issues: "bad" }],
     ["issues of nothing", { issues: [null] }],
     ["issues whose path is no list", { issues: [{ message: "no", path: 5 }] }],

@@ -50,6 +50,7 @@ export function createValidator<S extends StandardSchemaV1>(
   ): OutputOf<S> {
     let issues: readonly ValidationIssue[];
     try {
+      if (typeof result !== "object") throw new TypeError(`it is ${show(result)}`);
       if (result.issues === undefined) return result.value as OutputOf<S>;
       issues = describeIssues(result.issues, value);
     } catch (error) {
