@@ -14,6 +14,8 @@ export interface Pace {
   readonly leastRatio: number;
   /** Times a scenario that repeats its fault by number repeats it. */
   readonly repeats: number;
+  /** What the scenario of many kills is made of. */
+  readonly massacre: { readonly kills: number; readonly jobs: number };
 }
 
 const full: Pace = {
@@ -25,13 +27,29 @@ const full: Pace = {
   perSecond: 220,
   leastRatio: 0.85,
   repeats: 20,
+  massacre: { kills: 500, jobs: 100_000 },
 };
 
 export const paces: Readonly<Record<Pace["name"], Pace>> = {
   full,
-  quick: { ...full, name: "quick", windowMs: 1_000, faultMs: 3_000, repeats: 5 },
+  quick: {
+    ...full,
+    name: "quick",
+    windowMs: 1_000,
+    faultMs: 3_000,
+    repeats: 5,
+    massacre: { kills: 20, jobs: 4_000 },
+  },
   // Windows this short say little about a rate where other tests run beside.
-  test: { ...full, name: "test", windowMs: 400, faultMs: 2_000, leastRatio: 0.5, repeats: 4 },
+  test: {
+    ...full,
+    name: "test",
+    windowMs: 400,
+    faultMs: 2_000,
+    leastRatio: 0.5,
+    repeats: 4,
+    massacre: { kills: 10, jobs: 1_000 },
+  },
 };
 
 /** Jobs that the workers get done in a second, about: what is waited for to be enqueued in advance. */

@@ -58,7 +58,7 @@ export class Stage {
   readonly random: () => number;
   readonly log: (line: string) => void;
   /** Straight to the database, past whatever stands before it. */
-  readonly url: string;
+  url: string;
   readonly workers: ActorProcess[] = [];
   readonly producers: ActorProcess[] = [];
   /** Workers that were killed or frozen: others may recover their runs. */

@@ -80,6 +80,7 @@ class Kept {
         await (verb === "crash" ? crash : stop)(server.process);
         return server.url;
       case "standby": {
+        if (this.#standby) await stop(this.#standby.process);
         const copy = await copyToStandby(cluster, server);
         const settings = { ...this.#request.settings, ...streamsFrom(cluster, server) };
         this.#standby = await start(copy, { settings, signal: this.#signal });

@@ -71,6 +71,12 @@ export class FaultyProxy {
     }
   }
 
+  /** Leads to another server from now on, as an address does that moves. */
+  moveTo(url: string): void {
+    this.#target = new URL(url);
+    for (const pair of this.#pairs) this.#reset(pair);
+  }
+
   async close(): Promise<void> {
     this.#server.close();
     for (const pair of this.#pairs) this.#reset(pair);

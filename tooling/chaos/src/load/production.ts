@@ -17,6 +17,7 @@ interface DrawnJob {
   readonly job: UnsentJob;
   readonly id: JobId;
   readonly delay?: number;
+  readonly priority?: "high" | "low";
 }
 
 /** A producer that gives every job an id and repeats each enqueue until it knows what became of it. */
@@ -80,7 +81,10 @@ export class Production {
       const job = drawJob(this.#random, this.#setup.meanMs);
       const id = this.#nextId();
       this.#diary.tried([id], job.kind);
-      return this.#random() < 0.05 ? { job, id, delay: 200 } : { job, id };
+      const chance = this.#random();
+      if (chance < 0.05) return { job, id, delay: 200 };
+      if (chance < 0.15) return { job, id, priority: "high" };
+      return chance < 0.25 ? { job, id, priority: "low" } : { job, id };
     });
   }
 

@@ -61,7 +61,6 @@ export const Capped = defineTask({ kind: "capped", payload: v.object({ ms }), ba
 export const Slow = defineTask({
   kind: "slow",
   payload: v.object({ ms }),
-  priority: "low",
   backoff,
 });
 
@@ -69,6 +68,5 @@ export const Slow = defineTask({
 export const Writing = defineTask({
   kind: "writing",
   payload: v.object({ ms }),
-  priority: "high",
   backoff,
 });

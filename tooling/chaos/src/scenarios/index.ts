@@ -5,8 +5,9 @@ import { networkScenarios } from "./network.ts";
 import type { Scenario } from "./scenario.ts";
 import { serverCrash, serverCrashLoop, serverRestart } from "./server-down.ts";
 import { diskFull, quietNotify, readOnly, statementTimeouts, strictIsolation } from "./settings.ts";
+import { standbyPromotion } from "./standby.ts";
 import { blockedLoops, workerFreeze } from "./worker-freeze.ts";
-import { workerKill, workerKills } from "./worker-kill.ts";
+import { workerKill, workerKills, workerMassacre } from "./worker-kill.ts";
 
 export const scenarios: readonly Scenario[] = [
   workerKill,
@@ -27,4 +28,6 @@ export const scenarios: readonly Scenario[] = [
   clockSkew,
   blockedLoops,
   upkeep,
+  workerMassacre,
+  standbyPromotion,
 ];

@@ -1,0 +1,54 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Standby } from "@venturi-tooling/postgres";
+import pg from "pg";
+import { FaultyProxy } from "../faults/faulty-proxy.ts";
+import { type Stage, sameDatabase } from "../stage.ts";
+import type { Scenario } from "./scenario.ts";
+
+interface Pair {
+  readonly standby: Standby;
+  /** The address that applications know, which moves with the failover. */
+  readonly address: FaultyProxy;
+}
+
+const pairs = new WeakMap<Stage, Pair>();
+
+/** A commit is answered when the standby has it too, so that a failover takes nothing back. */
+async function commitToBoth(url: string, both: boolean): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  const value = both ? "set synchronous_standby_names = '*'" : "reset synchronous_standby_names";
+  await client.query(`alter system ${value}`);
+  await client.query("select pg_reload_conf()");
+  await client.end();
+}
+
+export const standbyPromotion: Scenario = {
+  name: "standby-promotion",
+  summary: "the server crashes for good, and a standby that streamed from it is promoted",
+  recoversWithinMs: 30_000,
+  async prepare(stage) {
+    const { server } = stage;
+    const standby = await server.startStandby();
+    await commitToBoth(server.url, true);
+    const address = await FaultyProxy.before(stage.url);
+    pairs.set(stage, { standby, address });
+    stage.route({ worker: { url: address.url }, producer: { url: address.url } });
+    const { url } = stage;
+    stage.atEnd(async () => {
+      await address.close();
+      await server.start();
+      await commitToBoth(server.url, false);
+      stage.url = url;
+    });
+  },
+  async fault(stage) {
+    const pair = pairs.get(stage);
+    if (pair === undefined) throw new Error("there is no standby");
+    await stage.server.crash();
+    await sleep(stage.pace.faultMs / 2);
+    await pair.standby.promote();
+    stage.url = sameDatabase(stage.url, pair.standby.url);
+    pair.address.moveTo(stage.url);
+  },
+};
