@@ -40,10 +40,10 @@ const reached = async (isReached: () => boolean) => {
   while (!isReached()) await settle();
 };
 
-await reached(() => turns >= 500);
+await reached(() => turns >= 300);
 const idleFrom = await used();
 const turnsFrom = turns;
-await reached(() => turns >= turnsFrom + 2_000);
+await reached(() => turns >= turnsFrom + 1_500);
 const idleGrowth = (await used()) - idleFrom;
 const idleTurns = turns - turnsFrom;
 
@@ -57,9 +57,9 @@ async function runBatch(): Promise<void> {
   }
   await queue.cleanup({ finishedBefore: new Date(Date.now() + 60_000) });
 }
-for (let n = 0; n < 8; n += 1) await runBatch();
+for (let n = 0; n < 4; n += 1) await runBatch();
 const busyFrom = await used();
-const batches = 16;
+const batches = 8;
 for (let n = 0; n < batches; n += 1) await runBatch();
 const busyGrowth = (await used()) - busyFrom;
 stop.abort();
