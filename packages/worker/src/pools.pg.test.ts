@@ -1,5 +1,5 @@
 import { Backoff, createJobIds, defineTask, Merge, Outcome } from "@venturi/core";
-import { Queue } from "@venturi/queue";
+import { type OperatorQueue, Queue } from "@venturi/queue";
 import { PostgresStore } from "@venturi/store-postgres";
 import { expectInvariants, expectNoWarnings, testDatabase } from "@venturi-tooling/testing";
 import pg from "pg";
@@ -23,6 +23,12 @@ const Sum = defineTask({
 expectNoWarnings();
 afterEach(() => expectInvariants(pool));
 
+/** At one moment: what is claimed may be pending a moment later. */
+async function isDone(operator: Pick<OperatorQueue, "stats">): Promise<boolean> {
+  const { pendingByKind, claimed } = await operator.stats();
+  return pendingByKind["mixed"] === undefined && claimed === 0;
+}
+
 /** Jobs that complete, pause or fail once; merges beside them, and everything that an operator does. */
 async function liveOn(
   shared: pg.Pool,
@@ -42,12 +48,7 @@ async function liveOn(
     })
     .register(Sum, () => undefined);
   const ids = await queue.enqueueMany(Array.from({ length: jobs }, (_, n) => Mixed({ n })));
-  await running(worker, async () => {
-    await until(async () => (await operator.stats()).pendingByKind["mixed"] === undefined, {
-      withinMs: 20_000,
-    });
-    await until(async () => (await operator.stats()).claimed === 0);
-  });
+  await running(worker, () => until(() => isDone(operator), { withinMs: 20_000 }));
   for (const id of ids) expect(await operator.job(id)).toMatchObject({ status: "completed" });
   const [sum] = (await operator.jobs({ kind: "sum" })).jobs;
   // Each run adds one; of three jobs one completes at once, the others come twice.
@@ -138,13 +139,7 @@ test("server processes that are killed again and again, at any moment, cost no j
     }
     isOver = true;
     await killing;
-    await until(
-      async () => {
-        const { pendingByKind, claimed } = await operator.stats();
-        return pendingByKind["mixed"] === undefined && claimed === 0;
-      },
-      { withinMs: 20_000 },
-    );
+    await until(() => isDone(operator), { withinMs: 20_000 });
   });
   const { rows } = await pool.query(
     `select count(*)::int as completed from venturi_journal j join venturi_kinds k on k.id = j.kind_id
