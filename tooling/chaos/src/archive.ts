@@ -1,8 +1,13 @@
 import type pg from "pg";
 
-/** Keeps what a cleanup deletes, for the checks, and gives handlers a table to write to. */
-export async function createArchive(client: pg.Client): Promise<void> {
+/** Gives handlers a table to write to. */
+export async function createWritten(client: pg.Client): Promise<void> {
   await client.query("create table chaos_written (id text not null, run integer not null)");
+}
+
+/** The same, and keeps what a cleanup deletes, for the checks. */
+export async function createArchive(client: pg.Client): Promise<void> {
+  await createWritten(client);
   for (const table of ["jobs", "journal"]) {
     await client.query(`create table chaos_deleted_${table} (like venturi_${table});
       create function chaos_keep_${table}() returns trigger language plpgsql security definer as $$

@@ -1,4 +1,5 @@
 import { mkdirSync } from "node:fs";
+import { devNull } from "node:os";
 import { join } from "node:path";
 import {
   createDatabase,
@@ -7,7 +8,7 @@ import {
   withDatabase,
 } from "@venturi-tooling/postgres";
 import pg from "pg";
-import { createArchive } from "./archive.ts";
+import { createArchive, createWritten } from "./archive.ts";
 import type { Pace } from "./pace.ts";
 import { ActorProcess } from "./process/actor-process.ts";
 import type {
@@ -26,6 +27,11 @@ export interface StageOptions {
   readonly seed: number;
   readonly pace: Pace;
   readonly log: (line: string) => void;
+  /**
+   * Whether everything is written down for the checks, which grows with every job.
+   * @defaultValue true
+   */
+  readonly keepsRecords?: boolean;
 }
 
 /** How processes get to the database; what is absent goes there directly. */
@@ -91,7 +97,8 @@ export class Stage {
     const stage = new Stage(options, await createDatabase(options.server.url), settings);
     stage.atEnd(() => dropDatabase(options.server.url, stage.url));
     await stage.withActor((actor) => actor.call("migrate", { url: stage.url }));
-    await stage.withClient(createArchive);
+    const { keepsRecords = true } = options;
+    await stage.withClient(keepsRecords ? createArchive : createWritten);
     stage.sampler.start();
     return stage;
   }
@@ -147,7 +154,7 @@ export class Stage {
     await actor.call("startWorker", {
       url: this.url,
       ...this.#routes.worker,
-      file: join(this.diaryFolder, actor.name),
+      file: this.#diary(actor.name),
       name: actor.name,
       connections,
       options: { ...defaults, prefetch, ...this.#settings },
@@ -162,11 +169,15 @@ export class Stage {
     await actor.call("openProducer", {
       url: this.url,
       ...this.#routes.producer,
-      file: join(this.diaryFolder, actor.name),
+      file: this.#diary(actor.name),
       seed: this.#options.seed + number,
       meanMs: this.pace.handlerMs,
     });
     return actor;
+  }
+
+  #diary(name: string): string {
+    return this.#options.keepsRecords === false ? devNull : join(this.diaryFolder, name);
   }
 
   /** A worker chosen by the seed. */

@@ -31,6 +31,7 @@ export class Production {
   readonly #underWay = new Set<Promise<void>>();
   readonly #failures: string[] = [];
   #accepted = 0;
+  #merged = 0;
   #ending: AbortController | undefined;
 
   constructor(setup: ProducerSetup) {
@@ -73,7 +74,7 @@ export class Production {
     this.#ending?.abort();
     while (this.#underWay.size > 0) await Promise.all(this.#underWay);
     await this.#pool.end();
-    return { accepted: this.#accepted, failures: this.#failures };
+    return { accepted: this.#accepted, merged: this.#merged, failures: this.#failures };
   }
 
   #draw(count: number): DrawnJob[] {
@@ -99,10 +100,13 @@ export class Production {
         const [only, ...others] = items;
         if (only === undefined) return;
         const { job, ...options } = only;
-        if (others.length > 0) await this.#queue.enqueueMany(items);
-        else await this.#queue.enqueue(job, options);
+        const surviving =
+          others.length > 0
+            ? await this.#queue.enqueueMany(items)
+            : [await this.#queue.enqueue(job, options)];
         this.#diary.accepted(items.map(({ id }) => id));
         this.#accepted += items.length;
+        this.#merged += items.filter(({ id }, index) => surviving[index] !== id).length;
         return;
       } catch (error) {
         if (!isVenturiError(error) || !error.isRetryable) {

@@ -45,6 +45,8 @@ export interface WorkerReport {
 
 export interface ProducerReport {
   readonly accepted: number;
+  /** Those of them that were merged into jobs that waited. */
+  readonly merged: number;
   /** Enqueues that failed for good. */
   readonly failures: readonly string[];
 }
