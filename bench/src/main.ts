@@ -3,7 +3,13 @@ import { parseArgs } from "node:util";
 import { providePostgres } from "@venturi-tooling/postgres";
 import { BenchContext } from "./context.ts";
 import { dearer, measuredCosts, storeCosts, storedCosts } from "./guard.ts";
-import { machine, nodeVersion, packageVersions, serverSettings } from "./measure/machine.ts";
+import {
+  commit,
+  machine,
+  nodeVersion,
+  packageVersions,
+  serverSettings,
+} from "./measure/machine.ts";
 import { benchNode } from "./node.ts";
 import { writeReport } from "./report/report.ts";
 import type { Results } from "./results.ts";
@@ -12,7 +18,7 @@ import { sizes } from "./sizes.ts";
 
 const usage = `npm run bench -- [--quick | --toy] [--only drain,latency] [--redis URL] [--rounds N] [--out FOLDER]
 
-  --quick   a few minutes instead of more than an hour
+  --quick   some minutes instead of more than an hour
   --toy     for correctness only: tiny sizes, ends with 1 when a system lost a job or ran one twice
   --only    these scenarios: ${Object.keys(scenarios).join(", ")}
   --redis   also BullMQ on the Redis server at this URL; its data are removed
@@ -57,6 +63,11 @@ export async function main(args: readonly string[]): Promise<number> {
   // Correctness does not depend on how long a commit takes.
   const durable = size.name !== "toy";
   await using server = await providePostgres({ durable, settings: serverOptions });
+  const preloaded = (await serverSettings(server.url))["shared_preload_libraries"] ?? "";
+  if (!preloaded.includes("pg_stat_statements"))
+    throw new Error(
+      "the server does not count statements: add pg_stat_statements to its shared_preload_libraries",
+    );
   const context = new BenchContext({
     serverUrl: server.url,
     redisUrl: values.redis ?? null,
@@ -71,7 +82,7 @@ export async function main(args: readonly string[]): Promise<number> {
     startedAt: startedAt.toISOString(),
     minutes: (Date.now() - startedAt.getTime()) / 60_000,
     machine: machine(),
-    versions: { node: nodeVersion(node), ...packageVersions() },
+    versions: { venturi: commit(), node: nodeVersion(node), ...packageVersions() },
     server: await serverSettings(server.url),
     sizes: size,
     settings: context.settings,

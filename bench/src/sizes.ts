@@ -14,6 +14,8 @@ export interface Sizes {
   };
   readonly axis: {
     readonly feeds: readonly ("kept" | "filled")[];
+    /** Whether all are run, or venturi, graphile-worker and the limit only. */
+    readonly withPeers: boolean;
     readonly concurrencies: readonly number[];
     readonly depth: number;
     readonly warmUpMs: number;
@@ -74,6 +76,7 @@ export const sizes: Readonly<Record<Sizes["name"], Sizes>> = {
     },
     axis: {
       feeds: ["kept", "filled"],
+      withPeers: true,
       concurrencies: [4, 16, 64, 128, 256],
       depth: 4_000,
       warmUpMs: 1_000,
@@ -107,17 +110,18 @@ export const sizes: Readonly<Record<Sizes["name"], Sizes>> = {
   },
   quick: {
     name: "quick",
-    rounds: 3,
+    rounds: 2,
     drain: {
-      jobs: 30_000,
-      payloads: [20, 1_000],
+      jobs: 50_000,
+      payloads: [20],
       processes: [1, 4],
-      cutOffMs: 4_000,
+      cutOffMs: 5_000,
       defaultsCutOffMs: 3_000,
     },
     axis: {
-      feeds: ["kept", "filled"],
-      concurrencies: [4, 64, 256],
+      feeds: ["kept"],
+      withPeers: false,
+      concurrencies: [4, 16, 64, 256],
       depth: 4_000,
       warmUpMs: 500,
       ms: 1_000,
@@ -126,20 +130,19 @@ export const sizes: Readonly<Record<Sizes["name"], Sizes>> = {
     latency: {
       rates: [
         { perSecond: 50, jobs: 150 },
-        { perSecond: 800, jobs: 2_400 },
-        { perSecond: 2_000, jobs: 4_000 },
+        { perSecond: 800, jobs: 1_600 },
       ],
     },
     enqueue: { jobs: 1_000, coalesced: 20_000, many: 20_000 },
-    pressure: { rounds: 1, phaseMs: 3_000, depth: 5_000, burstJobs: 30_000 },
-    fullness: { jobs: 100_000, finished: [200_000], held: 20_000, drained: 10_000, claims: 100 },
+    pressure: { rounds: 1, phaseMs: 2_000, depth: 5_000, burstJobs: 30_000 },
+    fullness: { jobs: 100_000, finished: [100_000], held: 20_000, drained: 10_000, claims: 100 },
     cost: {
       jobs: 10_000,
       payloads: [20, 1_000],
       idleMs: 10_000,
-      starts: 3,
+      starts: 2,
       inFlight: 1_000,
-      holdMs: 3_000,
+      holdMs: 2_000,
     },
   },
   toy: {
@@ -154,6 +157,7 @@ export const sizes: Readonly<Record<Sizes["name"], Sizes>> = {
     },
     axis: {
       feeds: ["kept"],
+      withPeers: true,
       concurrencies: [16],
       depth: 200,
       warmUpMs: 100,

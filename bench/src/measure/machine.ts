@@ -1,4 +1,4 @@
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { cpus, release, totalmem, type } from "node:os";
@@ -42,6 +42,14 @@ export function packageVersions(): Record<string, string> {
   );
 }
 
+/** Which source was measured, where git knows. */
+export function commit(): string {
+  const { status, stdout } = spawnSync("git", ["describe", "--always", "--dirty"], {
+    encoding: "utf8",
+  });
+  return status === 0 ? stdout.trim() : "unknown";
+}
+
 export function nodeVersion(node: string): string {
   return execFileSync(node, ["--version"], { encoding: "utf8" }).trim();
 }
@@ -56,6 +64,7 @@ const settings = [
   "max_wal_size",
   "checkpoint_timeout",
   "autovacuum",
+  "shared_preload_libraries",
 ] as const;
 
 /** The server's version, and the settings that decide how fast anything is. */

@@ -3,16 +3,19 @@ import type { DrainCell } from "../scenarios/drain.ts";
 import { number, type Section, spread, table } from "./section.ts";
 import { bars } from "./svg.ts";
 
-const subject = "venturi, best";
+/** The venturi that a contender is compared with: with the same kind of settings. */
+function rival(contender: string): string {
+  return contender.endsWith("defaults") ? "venturi, defaults" : "venturi, best";
+}
 
 function rates({ runs }: DrainCell): number[] {
   return runs.map((run) => run.perSecond);
 }
 
 function cellTable(cells: readonly DrainCell[]): string {
-  const own = cells.find(({ contender }) => contender === subject);
   const rows = cells.map((cell) => {
     const { contender, concurrency, runs } = cell;
+    const own = cells.find((other) => other.contender === rival(contender));
     const isPart = runs.some((run) => !run.isComplete);
     return [
       `${contender}${isPart ? " †" : ""}`,
@@ -37,7 +40,7 @@ function cellTable(cells: readonly DrainCell[]): string {
       "concurrency",
       "jobs/s",
       "jobs/s, steady",
-      `${subject} ÷ this`,
+      "venturi ÷ this",
       "statements a job",
       "Node CPU µs a job",
       "enqueued/s in batches of 1,000",
@@ -72,6 +75,6 @@ export function drainSection(cells: readonly DrainCell[], jobs: number): Section
   }
   const intro = `## Drain
 
-${number(jobs)} no-op jobs wait; workers start and are stopped when all have run. The rate counts from the start of the first worker (connecting included) until the last has stopped and everything is written down. *Steady* is the rate from the third to the eighth tenth of the jobs. † was not done within the time allowed, so the rate is that of the part it did.`;
+${number(jobs)} no-op jobs wait; workers start and are stopped when all have run. The rate counts from the start of the first worker (connecting included) until the last has stopped and everything is written down. *Steady* is the rate from the third to the eighth tenth of the jobs. *venturi ÷ this* compares best with best and defaults with defaults. † was not done within the time allowed, so the rate is that of the part it did.`;
   return { markdown: [intro, ...parts].join("\n\n"), plots };
 }

@@ -17,7 +17,8 @@ function phaseRate({ phases }: PressureRun, name: string): number {
   return phases.find((phase) => phase.name === name)?.perSecond ?? Number.NaN;
 }
 
-function ratio(runs: readonly PressureRun[], during: string, before: string): Figure {
+/** The rate in one phase divided by that in another of the same run. */
+export function phaseRatio(runs: readonly PressureRun[], during: string, before: string): Figure {
   return figure(runs.map((run) => phaseRate(run, during) / phaseRate(run, before)));
 }
 
@@ -26,9 +27,9 @@ function verdict({ pressure, runs }: PressureCell): string {
   const overload = runs.map(({ phases }) => phases.find(({ name }) => name === "overload"));
   switch (pressure) {
     case "idle in transaction":
-      return `during ÷ before ${spread(ratio(runs, "during", "before"), 2)}`;
+      return `during ÷ before ${spread(phaseRatio(runs, "during", "before"), 2)}`;
     case "scanners":
-      return `scanning the tables ÷ scanning copies ${spread(ratio(runs, "scanning the tables", "scanning copies"), 2)}`;
+      return `scanning the tables ÷ scanning copies ${spread(phaseRatio(runs, "scanning the tables", "scanning copies"), 2)}`;
     case "overload":
       return `backlog at its end ${spread(overload.map((phase) => phase?.backlog ?? Number.NaN))}, drained in ${spread(drained, 1)} s`;
     case "burst":

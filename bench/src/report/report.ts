@@ -11,6 +11,7 @@ import { fullnessSection } from "./fullness.ts";
 import { latencySection } from "./latency.ts";
 import { pressureSection } from "./pressure.ts";
 import { number, type Section, table } from "./section.ts";
+import { summary } from "./summary.ts";
 
 function sections({ scenarios, sizes }: Results): Section[] {
   const { drain, axis, latency, enqueue, pressure, fullness, cost } = scenarios;
@@ -72,7 +73,7 @@ export async function writeReport(folder: string, results: Results): Promise<voi
     const text = settingsText(used);
     return `- ${name}: ${text === "" ? "none" : text}`;
   });
-  const parts = [head(results), ...all.map(({ markdown }) => markdown)];
+  const parts = [head(results), summary(results), ...all.map(({ markdown }) => markdown)];
   parts.push(`## Settings\n\n${settings.sort().join("\n")}`);
   await writeFile(join(folder, "README.md"), `${parts.join("\n\n")}\n`);
   await writeFile(join(folder, "results.json"), `${JSON.stringify(results, null, 1)}\n`);

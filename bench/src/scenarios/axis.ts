@@ -19,13 +19,15 @@ export interface AxisOutcome {
   readonly ceiling: Readonly<Record<number, readonly number[]>>;
 }
 
-const contenders: readonly Contender[] = [
+const always: readonly Contender[] = [
   { system: "venturi", variant: "defaults" },
-  { system: "venturi", variant: "best" },
   { system: "graphile-worker", variant: "best" },
+  { system: "limit", variant: "best" },
+];
+const peers: readonly Contender[] = [
+  { system: "venturi", variant: "best" },
   { system: "pg-boss", variant: "best" },
   { system: "bullmq-postgres", variant: "best" },
-  { system: "limit", variant: "best" },
 ];
 const timerMs = 1;
 
@@ -79,6 +81,7 @@ export const axis: Scenario<AxisOutcome> = {
     const { rounds, axis } = context.sizes;
     const points: AxisPoint[] = [];
     const ceiling: Record<number, number[]> = {};
+    const contenders = axis.withPeers ? [...always, ...peers] : always;
     const feeds: readonly AxisPoint["feed"][] = axis.feeds;
     for (const concurrency of axis.concurrencies) {
       const rates = new Map<string, number[]>();

@@ -1,5 +1,6 @@
 import { type BenchContext, type Contender, title } from "../context.ts";
 import { allTimes, deliveries, rateBetween } from "../measure/deliveries.ts";
+import { leftoverSql } from "../systems/leftovers.ts";
 import { Crew } from "./crew.ts";
 import { attempt, type Scenario } from "./scenario.ts";
 
@@ -65,6 +66,9 @@ async function drainOnce(
   if (lost > 0 && isComplete) context.problem(`${title(contender)}: ${lost} jobs were lost`);
   if (!isComplete && context.sizes.name === "toy" && contender.variant === "best")
     context.problem(`${title(contender)}: ${lost} of ${jobs} jobs never ran`);
+  const sql = leftoverSql(contender.system);
+  const left = sql === null || !isComplete ? 0 : await site.meter.number(sql);
+  if (left > 0) context.problem(`${title(contender)}: ${left} jobs ran but have not ended`);
   const startedAt = Math.min(...results.map((result) => result.startedAt));
   const stoppedAt = Math.max(...results.map((result) => result.stoppedAt));
   const times = allTimes(results);
