@@ -1,4 +1,5 @@
 import { isVenturiError, VenturiError } from "./errors.ts";
+import { isArray } from "./is-array.ts";
 import { isRetryableSqlState } from "./sql-state.ts";
 
 /**
@@ -158,7 +159,8 @@ function causeChain(error: unknown): Fields[] {
     chain.push(fields);
     visit(read(fields, "cause"));
     const errors = read(fields, "errors");
-    if (Array.isArray(errors)) errors.forEach(visit);
+    if (isArray(errors))
+      for (let n = 0; n < maxDepth; n += 1) visit(read(errors as unknown as Fields, String(n)));
   };
   visit(error);
   return chain.map(snapshot);
@@ -184,12 +186,15 @@ function sqlStateOf(fields: Fields): string | null {
   if (declared !== null && sqlStateShape.test(declared)) return declared;
   const code = text(fields["code"]);
   if (code === null || !sqlStateShape.test(code)) return null;
+  if (prismaCode.test(code)) return null;
   // EPIPE and its like have the shape of a SQLSTATE, but come from the operating system.
   if (fields["errno"] !== undefined || fields["syscall"] !== undefined) return null;
   return /\d/.test(code) || text(fields["severity"]) !== null ? code : null;
 }
 
 const sqlStateShape = /^[0-9A-Z]{5}$/;
+/** Prisma's own codes have the same shape; of PostgreSQL's, P0001 and its like begin with P. */
+const prismaCode = /^P[1-9]\d{3}$/;
 
 const maxMessageLength = 1000;
 
@@ -198,7 +203,7 @@ function messageOf(fields: Fields): string {
   if (message !== "") return printable(message);
   // Node reports one failed connection attempt per address, in an error without a message of its own.
   const errors = fields["errors"];
-  const first: unknown = Array.isArray(errors) ? errors[0] : undefined;
+  const first: unknown = isArray(errors) ? read(errors as unknown as Fields, "0") : undefined;
   const inner = typeof first === "object" && first !== null ? read(first as Fields, "message") : "";
   return printable(text(inner) || text(fields["code"]) || "no message");
 }

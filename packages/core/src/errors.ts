@@ -1,4 +1,5 @@
 import { hasBrand } from "./brand.ts";
+import { isArray } from "./is-array.ts";
 import type { JobId } from "./job-id.ts";
 import { isRetryableSqlState } from "./sql-state.ts";
 
@@ -159,7 +160,7 @@ export function show(value: unknown): string {
       return `${value}n`.slice(0, 60);
     case "object":
       if (value === null) return "null";
-      return Array.isArray(value) ? "an array" : "an object";
+      return isArray(value) ? "an array" : "an object";
     case "function":
       return "a function";
     default:

@@ -53,10 +53,10 @@ export class Producer {
   async enqueueMany(items: readonly EnqueueItem[], options: WaitOptions = {}): Promise<JobId[]> {
     readArgument("options", () => checkMembers("options", options, ["signal"]));
     const { signal } = splitSignal(options);
-    if (!Array.isArray(items)) {
+    const list = readArgument("items", () => {
+      if (Array.isArray(items)) return [...items];
       throw invalidArgument("items", "is not an array", "pass [job, { job, delay }, …]");
-    }
-    const list = readArgument("items", () => [...items]);
+    });
     const prepared = await this.#abortable(prepareAll(list), signal);
     if (prepared.length === 0) return [];
     const stored = await this.#store(prepared, signal, true);
