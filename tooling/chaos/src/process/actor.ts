@@ -3,6 +3,7 @@ import { Queue } from "@venturi/queue";
 import { PostgresStore } from "@venturi/store-postgres";
 import { Labour } from "../load/labour.ts";
 import { Production } from "../load/production.ts";
+import { runContract } from "./contract.ts";
 import type { ActorTraits, Message, Request, Verbs } from "./protocol.ts";
 import { skewClock } from "./skewed-clock.ts";
 
@@ -44,6 +45,7 @@ function verbs(): Verbs {
         new Queue(store).cleanup({ finishedBefore: new Date(Date.now() - olderThanMs) }),
       ),
     configure: ({ url, notify }) => withStore(url, (store) => store.configure({ notify })),
+    contract: runContract,
     memory: async () => {
       globalThis.gc?.();
       const { heapUsed, rss } = process.memoryUsage();

@@ -73,6 +73,12 @@ export interface Verbs {
   /** Deletes jobs that ended so long ago, in milliseconds; returns how many. */
   cleanUp(request: { readonly url: string; readonly olderThanMs: number }): Promise<number>;
   configure(request: { readonly url: string; readonly notify: boolean }): Promise<void>;
+  /** Runs the contract of stores on an empty migrated database, through a pooler and straight. */
+  contract(request: {
+    readonly url: string;
+    readonly directUrl: string;
+    readonly listens: boolean;
+  }): Promise<{ readonly passed: number; readonly failures: readonly string[] }>;
   /** After a garbage collection. */
   memory(): Promise<Memory>;
 }

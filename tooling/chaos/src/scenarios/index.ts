@@ -2,6 +2,7 @@ import { clockSkew } from "./clock-skew.ts";
 import { crowd, terminatedBackends } from "./connections.ts";
 import { rollingDeploy, upkeep } from "./deploys.ts";
 import { networkScenarios } from "./network.ts";
+import { poolerScenarios } from "./pooler.ts";
 import type { Scenario } from "./scenario.ts";
 import { serverCrash, serverCrashLoop, serverRestart } from "./server-down.ts";
 import { diskFull, quietNotify, readOnly, statementTimeouts, strictIsolation } from "./settings.ts";
@@ -30,4 +31,5 @@ export const scenarios: readonly Scenario[] = [
   upkeep,
   workerMassacre,
   standbyPromotion,
+  ...poolerScenarios,
 ];

@@ -15,6 +15,8 @@ export interface Scenario {
   readonly recoversWithinMs?: number;
   /** Whether runs are recovered from workers that were killed or frozen, and from no others. */
   readonly onlySuspectsLose?: boolean;
+  /** Whether a pooler lends connections to whoever needs one, so that they cannot be told apart. */
+  readonly sharesConnections?: boolean;
   /** Before the processes start: puts something between them and the database. */
   prepare?(stage: Stage): Promise<void>;
   /** Starts the workers where three ordinary ones will not do. */
