@@ -85,6 +85,7 @@ export class BenchContext {
     };
     const end = async () => {
       await endProcesses();
+      await meter.forget();
       await meter.close();
       await dropDatabase(serverUrl, databaseUrl);
     };

@@ -1,5 +1,3 @@
-import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
 import { providePostgres } from "@venturi-tooling/postgres";
 import { BenchContext } from "./context.ts";
 import { dearer, measuredCosts, storeCosts, storedCosts } from "./guard.ts";
@@ -11,21 +9,10 @@ import {
   serverSettings,
 } from "./measure/machine.ts";
 import { benchNode } from "./node.ts";
+import { type BenchOptions, parseOptions, usage } from "./options.ts";
 import { writeReport } from "./report/report.ts";
-import type { Results } from "./results.ts";
+import { type Results, type ScenarioRun, storedResults, together } from "./results.ts";
 import { type ScenarioName, type ScenarioOutcomes, scenarios } from "./scenarios/index.ts";
-import { sizes } from "./sizes.ts";
-
-const usage = `npm run bench -- [--quick | --toy] [--only drain,latency] [--redis URL] [--rounds N] [--out FOLDER]
-
-  --quick   some minutes instead of more than an hour
-  --toy     for correctness only: tiny sizes, ends with 1 when a system lost a job or ran one twice
-  --only    these scenarios: ${Object.keys(scenarios).join(", ")}
-  --redis   also BullMQ on the Redis server at this URL; its data are removed
-  --out     where results.json and README.md go
-  --store-costs  with --toy: from now on these costs are what later ones are compared with (costs.json)
-
-DATABASE_URL names a PostgreSQL server to use, with pg_stat_statements preloaded; without it one is started.`;
 
 /** Everything that decides how fast commits are is as a careful operator has it. */
 const serverOptions = {
@@ -36,93 +23,101 @@ const serverOptions = {
   wal_compression: "off",
 };
 
+/** Runs what the arguments ask for and returns the exit code. */
 export async function main(args: readonly string[]): Promise<number> {
-  const { values } = parseArgs({
-    args: [...args],
-    options: {
-      quick: { type: "boolean", default: false },
-      toy: { type: "boolean", default: false },
-      only: { type: "string" },
-      redis: { type: "string" },
-      rounds: { type: "string" },
-      out: { type: "string" },
-      "store-costs": { type: "boolean", default: false },
-      help: { type: "boolean", default: false },
-    },
-  });
-  if (values.help) {
+  const options = parseOptions(args);
+  if (options.help) {
     console.log(usage);
     return 0;
   }
-  const named = sizes[values.toy ? "toy" : values.quick ? "quick" : "full"];
-  const size = values.rounds === undefined ? named : { ...named, rounds: Number(values.rounds) };
-  const chosen = (values.only ?? Object.keys(scenarios).join(",")).split(",");
-  const unknown = chosen.filter((name) => !(name in scenarios));
-  if (unknown.length > 0) throw new Error(`no scenario ${unknown.join(", ")}\n\n${usage}`);
   const node = benchNode();
   // Correctness does not depend on how long a commit takes.
-  const durable = size.name !== "toy";
+  const durable = options.sizes.name !== "toy";
   await using server = await providePostgres({ durable, settings: serverOptions });
-  const preloaded = (await serverSettings(server.url))["shared_preload_libraries"] ?? "";
-  if (!preloaded.includes("pg_stat_statements"))
+  const settings = await serverSettings(server.url);
+  if (!settings["shared_preload_libraries"]?.includes("pg_stat_statements"))
     throw new Error(
       "the server does not count statements: add pg_stat_statements to its shared_preload_libraries",
     );
   const context = new BenchContext({
     serverUrl: server.url,
-    redisUrl: values.redis ?? null,
+    redisUrl: options.redisUrl,
     node,
-    sizes: size,
+    sizes: options.sizes,
     log: (line) => console.log(`${(performance.now() / 1_000).toFixed(1).padStart(7)} s  ${line}`),
   });
-  const startedAt = new Date();
-  const outcomes = await runScenarios(context, chosen);
-  const results = {
-    mode: size.name,
-    startedAt: startedAt.toISOString(),
-    minutes: (Date.now() - startedAt.getTime()) / 60_000,
+  const bench = new Bench(context, options, {
+    mode: options.sizes.name,
     machine: machine(),
-    versions: { venturi: commit(), node: nodeVersion(node), ...packageVersions() },
-    server: await serverSettings(server.url),
-    sizes: size,
+    versions: { node: nodeVersion(node), ...packageVersions() },
+    server: settings,
+    sizes: options.sizes,
     settings: context.settings,
-    scenarios: outcomes,
-    problems: context.problems,
-  } satisfies Results;
-  if (values.out !== undefined || size.name !== "toy") {
-    const folder = values.out ?? fileURLToPath(new URL("../../docs/performance", import.meta.url));
-    await writeReport(folder, results);
-    console.log(`written to ${folder}`);
-  }
-  if (size.name === "toy") await guard(context, outcomes, values["store-costs"]);
+  });
+  await bench.run();
   return context.problems.length === 0 ? 0 : 1;
 }
 
-/** One after another; where nothing is timed three at a time, but for costs, which are the whole server's. */
-async function runScenarios(
-  context: BenchContext,
-  chosen: readonly string[],
-): Promise<Partial<ScenarioOutcomes>> {
-  const outcomes: Record<string, unknown> = {};
-  const waiting = chosen.filter((name) => name !== "cost");
-  const lane = async () => {
-    for (let name = waiting.shift(); name !== undefined; name = waiting.shift())
-      outcomes[name] = await scenarios[name as ScenarioName].run(context);
-  };
-  await Promise.all(Array.from({ length: context.sizes.name === "toy" ? 3 : 1 }, lane));
-  if (chosen.includes("cost")) outcomes["cost"] = await scenarios.cost.run(context);
-  return outcomes as Partial<ScenarioOutcomes>;
-}
+class Bench {
+  readonly #context: BenchContext;
+  readonly #options: BenchOptions;
+  readonly #setup: Omit<Results, "runs" | "scenarios">;
+  readonly #outcomes: Partial<Record<ScenarioName, unknown>> = {};
+  readonly #runs: Partial<Record<ScenarioName, ScenarioRun>> = {};
 
-/** Compares costs with those stored, which were measured at the same size, or stores them. */
-async function guard(
-  context: BenchContext,
-  outcomes: Partial<ScenarioOutcomes>,
-  store: boolean,
-): Promise<void> {
-  const measured = measuredCosts(outcomes);
-  if (measured === null) return;
-  context.log(`costs: ${JSON.stringify(measured)}`);
-  if (store) await storeCosts(measured);
-  for (const found of dearer(measured, await storedCosts())) context.problem(found);
+  constructor(
+    context: BenchContext,
+    options: BenchOptions,
+    setup: Omit<Results, "runs" | "scenarios">,
+  ) {
+    this.#context = context;
+    this.#options = options;
+    this.#setup = setup;
+  }
+
+  /** One after another; where nothing is timed three at a time, but for costs, which are the whole server's. */
+  async run(): Promise<void> {
+    const { chosen, sizes } = this.#options;
+    const waiting = chosen.filter((name) => name !== "cost");
+    const lane = async () => {
+      for (let name = waiting.shift(); name !== undefined; name = waiting.shift())
+        await this.#runOne(name);
+    };
+    await Promise.all(Array.from({ length: sizes.name === "toy" ? 3 : 1 }, lane));
+    if (chosen.includes("cost")) await this.#runOne("cost");
+    if (sizes.name === "toy") await this.#guard();
+  }
+
+  /** Runs one and writes the report anew, so that a long run that is interrupted was not in vain. */
+  async #runOne(name: ScenarioName): Promise<void> {
+    const { problems, sizes } = this.#context;
+    const startedAt = new Date();
+    const known = problems.length;
+    this.#outcomes[name] = await scenarios[name].run(this.#context);
+    this.#runs[name] = {
+      startedAt: startedAt.toISOString(),
+      minutes: (Date.now() - startedAt.getTime()) / 60_000,
+      rounds: sizes.rounds,
+      source: commit(),
+      problems: problems.slice(known),
+    };
+    const { folder } = this.#options;
+    if (folder === null) return;
+    const found = { ...this.#setup, runs: this.#runs, scenarios: this.#found };
+    await writeReport(folder, together(await storedResults(folder), found));
+    this.#context.log(`${name} is written to ${folder}`);
+  }
+
+  get #found(): Partial<ScenarioOutcomes> {
+    return this.#outcomes as Partial<ScenarioOutcomes>;
+  }
+
+  /** Compares costs with those stored, which were measured at the same size, or stores them. */
+  async #guard(): Promise<void> {
+    const measured = measuredCosts(this.#found);
+    if (measured === null) return;
+    this.#context.log(`costs: ${JSON.stringify(measured)}`);
+    if (this.#options.storeCosts) await storeCosts(measured);
+    for (const found of dearer(measured, await storedCosts())) this.#context.problem(found);
+  }
 }

@@ -81,6 +81,13 @@ export class DatabaseMeter {
     await this.#client.query(`/* meter */ ${sql}`);
   }
 
+  /** Drops what the server knows of this database's statements: it remembers so many, and evicts others for them. */
+  async forget(): Promise<void> {
+    await this.#client.query(
+      `select pg_stat_statements_reset(0, oid, 0) from pg_database where datname = current_database()`,
+    );
+  }
+
   close(): Promise<void> {
     return this.#client.end();
   }

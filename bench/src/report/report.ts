@@ -32,26 +32,43 @@ function settingsText(settings: Settings): string {
     .join(", ");
 }
 
+function list(values: Readonly<Record<string, string>>): string {
+  return Object.entries(values)
+    .map(([name, value]) => `${name} ${value}`)
+    .join(" · ");
+}
+
+function runTable({ runs }: Results): string {
+  const rows = Object.entries(runs).map(([name, { startedAt, source, rounds, minutes }]) => [
+    name,
+    `${startedAt.slice(0, 16).replace("T", " ")} UTC`,
+    source,
+    `${rounds}`,
+    number(minutes, 1),
+  ]);
+  return table(["scenario", "run at", "venturi's commit", "rounds", "minutes"], rows);
+}
+
 function head(results: Results): string {
-  const { mode, startedAt, minutes, machine, versions, server, sizes, problems } = results;
-  const list = (values: Readonly<Record<string, string>>) =>
-    Object.entries(values)
-      .map(([name, value]) => `${name} ${value}`)
-      .join(" · ");
+  const { mode, machine, versions, server, runs } = results;
+  const problems = Object.values(runs).flatMap((run) => run.problems);
+  const first = problems.map((problem) => `  - ${problem.split("\n")[0]}`);
   return `# Performance
 
-Made by \`npm run bench\` from [results.json](results.json); nothing here is written by hand. This was a **${mode}** run of ${number(minutes)} minutes on ${startedAt.slice(0, 10)}, ${sizes.rounds} rounds.
+Made by \`npm run bench\` from [results.json](results.json); nothing here is written by hand. Sizes: **${mode}**.
 
 - Machine: ${machine.cores} × ${machine.cpu}, ${machine.memoryGiB} GiB, ${machine.system}; the server, the producers and the workers share it.
-- Versions: ${list(versions)}; every system runs on this Node, from plain JavaScript or types stripped by Node itself, venturi from its built packages.
+- Versions: ${list(versions)}. Every system runs on this Node, which reads the benchmarks' TypeScript by itself; venturi is used as it is published, from its built packages.
 - PostgreSQL: ${list(server)}.
+
+${runTable(results)}
 
 ## How to read it
 
 - Within a round every contender runs once, each on a new database, one after another; the next round begins when all have had their turn. Numbers are **median (lowest–highest)** over the rounds. A ratio is taken within each round, then the median of these ratios is shown: machines have fast and slow minutes, and both sides of a ratio have had the same.
-- *Best* is what the documentation of a system says about throughput, *defaults* is nothing set but the concurrency. The settings of each are listed at the end.
+- *Best* is what the documentation of a system says about throughput, *defaults* is nothing set but the concurrency. The settings of each are listed at the end. A batch of pg-boss is one call of a handler that ends as a whole; all others run each job by itself.
 - *The limit* is the same work as bare SQL through \`pg\`: a claim, a settlement with a journal row, payload validation, and none of what else makes a queue.
-- Only public APIs are called. Every job carries a number; jobs that were lost or ran twice would be listed here: ${problems.length === 0 ? "**none**" : `\n\n${problems.map((problem) => `  - ${problem.split("\n")[0]}`).join("\n")}`}
+- Only public APIs are called. Every job carries a number. Jobs that were lost or ran twice, and systems that failed: ${problems.length === 0 ? "**none**." : `\n\n${first.join("\n")}`}
 
 ## What each keeps
 
