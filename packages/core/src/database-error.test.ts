@@ -52,6 +52,7 @@ describe("an error of a database driver", () => {
     [new Error("Cannot use a pool after calling end on the pool"), false, "not-sent"],
     [new Error("driver has already been destroyed"), false, "not-sent"],
     [driverError({ code: "EPIPE", errno: -32, syscall: "write" }), true, "unknown"],
+    [driverError({ code: "P2010" }), false, "refused"],
     [driverError({ code: "ECONNRESET", errno: -104, syscall: "read" }), true, "unknown"],
     [new Error("Connection terminated unexpectedly"), true, "unknown"],
     [new Error("Query read timeout"), true, "unknown"],

@@ -54,7 +54,15 @@ function driverError(error: unknown): unknown {
   }
   const network = networkCodes[textMember(fault, "kind") ?? textMember(error, "code") ?? ""];
   if (network === undefined) return error;
-  return new DriverError(textMember(error, "message") ?? network, { code: network, cause: error });
+  return new DriverError(innermost(textMember(error, "message")) || network, {
+    code: network,
+    cause: error,
+  });
+}
+
+/** Prisma's messages begin with several lines about the call that failed. */
+function innermost(message = ""): string {
+  return /Message: `(.*)`\s*$/s.exec(message)?.[1] ?? message.trim();
 }
 
 const networkCodes: Readonly<Record<string, string>> = {

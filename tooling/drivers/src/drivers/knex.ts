@@ -1,0 +1,41 @@
+import { Queue } from "@venturi/queue";
+import { knex as adapt } from "@venturi/queue/adapters";
+import knex from "knex";
+import type { DriverKind } from "../driver.ts";
+
+export const knexDriver: DriverKind = {
+  name: "Knex with a response that it renames",
+  connect(connectionString) {
+    const db = knex({
+      client: "pg",
+      connection: connectionString,
+      pool: { min: 0, max: 4 },
+      postProcessResponse: shout,
+      wrapIdentifier: (name, wrap) => wrap(name.toUpperCase()),
+    });
+    const queue = new Queue(adapt(db));
+    return {
+      producer: queue,
+      producerOf: (prefix) => new Queue(adapt(db), { prefix }),
+      transaction: (work) =>
+        db.transaction((trx) =>
+          work({
+            within: () => queue.within(adapt(trx)),
+            store: adapt(trx),
+            run: async (text) => trx.raw(text),
+          }),
+        ),
+      close: () => db.destroy(),
+    };
+  },
+};
+
+/** Every column of every row in capitals. */
+function shout(response: unknown): unknown {
+  const { rows } = response as { readonly rows?: readonly object[] };
+  if (rows === undefined) return response;
+  const capitals = rows.map((row) =>
+    Object.fromEntries(Object.entries(row).map(([name, value]) => [name.toUpperCase(), value])),
+  );
+  return { ...(response as object), rows: capitals };
+}

@@ -1,0 +1,356 @@
+import { Backoff, createJobIds, type JobId } from "@venturi/core";
+import { Queue } from "@venturi/queue";
+import { PostgresStore, type PostgresTransaction } from "@venturi/store-postgres";
+import { Worker } from "@venturi/worker";
+import { expectInvariants, expectNoWarnings, testDatabase } from "@venturi-tooling/testing";
+import { afterAll, afterEach, describe, expect, it } from "vitest";
+import { cutProxy } from "../../../packages/queue/src/testing/cut-proxy.ts";
+import type { DriverTransaction } from "./driver.ts";
+import { drivers } from "./drivers/index.ts";
+import { Anything, Independent, Kept, Replaced, Summed } from "./tasks.ts";
+
+expectNoWarnings();
+const { pool, url } = await testDatabase();
+await pool.query("create table orders (id integer primary key)");
+const store = new PostgresStore({ pool });
+const operator = new Queue(store);
+const newId = createJobIds({ now: Date.now, random: Math.random });
+
+/** What a payload may hold that one layer or another could take for its own. */
+const trickyValues: readonly unknown[] = [
+  "what? who?? \\? $1 $2 :name ::text -- /* %s %(a)s '' \" \\ \\u0041 \n\t",
+  '{"json":"in text"}',
+  '"quoted"',
+  "2026-11-29T18:30:00.000Z",
+  "123",
+  "🚲 \u{1f469}\u200d\u{1f52c} ü",
+  "",
+  9007199254740991,
+  -0.1,
+  1e21,
+  true,
+  null,
+  [],
+  [[1, "2", null], {}],
+  { $type: "DateTime", value: "2026", prisma__type: "json", "a?b": { nested: ["?"] } },
+];
+
+async function orders(): Promise<readonly number[]> {
+  const { rows } = await pool.query<{ id: number }>("select id from orders order by id");
+  return rows.map(({ id }) => id);
+}
+
+const status = async (id: JobId) => (await operator.job(id))?.status;
+const payload = async (id: JobId) => (await operator.job(id))?.payload;
+
+/** The process of the server that waits for a lock. */
+async function blockedProcess(): Promise<number> {
+  for (;;) {
+    const { rows } = await pool.query<{ pid: number }>(
+      `select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    );
+    if (rows[0] !== undefined) return rows[0].pid;
+  }
+}
+
+/** A pool may hand out a connection that it does not know to be lost: calls with an id can be repeated. */
+async function untilStored(enqueue: () => Promise<JobId>): Promise<JobId> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await enqueue();
+    } catch (error) {
+      const { isRetryable = true } = error as { readonly isRetryable?: boolean };
+      if (!isRetryable || tries === 5) throw error;
+    }
+  }
+}
+
+async function failureOf(promise: Promise<unknown>): Promise<Record<string, unknown>> {
+  return promise.then(
+    () => expect.fail("it did not fail"),
+    (error: unknown) => error as Record<string, unknown>,
+  );
+}
+
+afterEach(() => pool.query("delete from orders"));
+afterAll(() => expectInvariants(pool));
+
+/** So that a test runs its own jobs alone. */
+async function runEverything(): Promise<void> {
+  await new Worker(store).register(Anything, () => undefined).runOnce();
+}
+
+describe.each(drivers)("a producer over $name", ({ connect, isBare = false }) => {
+  const driver = connect(url);
+  const { producer } = driver;
+  afterAll(async () => {
+    await driver.close();
+    await expectInvariants(pool);
+  });
+
+  /** Rejects as the contract says; bare SQL with the server's own error. */
+  async function expectFailure(
+    promise: Promise<unknown>,
+    expected: { readonly code: string; readonly sqlState: string } & Record<string, unknown>,
+  ) {
+    const error = await failureOf(promise);
+    expect(error).toMatchObject(isBare ? { code: expected.sqlState } : expected);
+    return error;
+  }
+
+  class Undone extends Error {}
+
+  /** Does everything and rolls it back. */
+  async function rolledBack<T>(work: (tx: DriverTransaction) => Promise<T>): Promise<T> {
+    let result: T | undefined;
+    const undone = driver.transaction(async (tx) => {
+      result = await work(tx);
+      throw new Undone();
+    });
+    await expect(undone).rejects.toThrow(Undone);
+    return result as T;
+  }
+
+  describe("enqueues", () => {
+    it("a job that runs like any other", async () => {
+      await runEverything();
+      const headers = { traceparent: "00-1-2-03", "x?": "$1 ?" };
+      const ids = [];
+      for (const value of trickyValues)
+        ids.push(await producer.enqueue(Anything({ value }), { headers }));
+      const seen = new Map<JobId, unknown>();
+      const worker = new Worker(store, { concurrency: 4 }).register(Anything, ({ value }, ctx) => {
+        seen.set(ctx.id, value);
+        expect(ctx.headers).toEqual(headers);
+        expect(ctx.runCount).toBe(1);
+      });
+      expect(await worker.runOnce()).toMatchObject({ completed: ids.length, retried: 0 });
+      expect(ids.map((id) => seen.get(id))).toEqual(trickyValues);
+      expect(await status(ids[0] as JobId)).toBe("completed");
+    });
+
+    it("with every option", async () => {
+      const id = newId();
+      const runAt = new Date("2999-01-01T00:00:00.123Z");
+      expect(await producer.enqueue(Anything({ value: 1 }), { id, priority: "high", runAt })).toBe(
+        id,
+      );
+      expect(await operator.job(id)).toMatchObject({ priority: "high", visibleAt: runAt });
+      const later = await producer.enqueue(Anything({ value: 2 }), { delay: 60_000 });
+      const job = await operator.job(later);
+      expect((job?.visibleAt?.getTime() ?? 0) - (job?.createdAt.getTime() ?? 0)).toBe(60_000);
+      expect(job).toMatchObject({ priority: "normal", headers: {}, dedupKey: null });
+      for (const each of [id, later]) await operator.cancel(each);
+    });
+
+    it("a job of an id once, however often", async () => {
+      const id = newId();
+      for (const value of [1, 2, 3]) {
+        expect(await producer.enqueue(Anything({ value }), { id })).toBe(id);
+      }
+      expect(await payload(id)).toEqual({ value: 1 });
+    });
+
+    it("many in order, each with options of its own, all or none", async () => {
+      const items = Array.from({ length: 300 }, (_, value) =>
+        value % 2 === 0
+          ? Anything({ value })
+          : { job: Anything({ value }), priority: "low" as const },
+      );
+      const ids = await producer.enqueueMany(items);
+      const { jobs } = await operator.jobs({ ids, limit: 1_000 });
+      const byId = new Map(jobs.map((job) => [job.id, job]));
+      expect(ids.map((id) => byId.get(id)?.payload)).toEqual(items.map((_, value) => ({ value })));
+      expect(byId.get(ids[7] as JobId)?.priority).toBe("low");
+      const fresh = newId();
+      const refused = producer.enqueueMany([
+        { job: Anything({ value: "none" }), id: fresh },
+        { job: Kept({ key: "other", n: 1 }), id: ids[0] as JobId },
+      ]);
+      await expectFailure(refused, { code: "id-conflict", sqlState: "VT001", id: ids[0] });
+      expect(await operator.job(fresh)).toBeNull();
+    });
+  });
+
+  describe("merges", () => {
+    it("by constants", async () => {
+      const key = `${newId()}?$1`;
+      const kept = await producer.enqueue(Kept({ key, n: 1 }));
+      expect(await producer.enqueue(Kept({ key, n: 2 }))).toBe(kept);
+      expect(await payload(kept)).toEqual({ key, n: 1 });
+      const replaced = await producer.enqueue(Replaced({ key, n: 1 }));
+      expect(
+        await producer.enqueueMany([Replaced({ key, n: 2 }), Replaced({ key, n: 3 })]),
+      ).toEqual([replaced, replaced]);
+      expect(await payload(replaced)).toEqual({ key, n: 3 });
+      const first = await producer.enqueue(Independent({ key, n: 1 }));
+      expect(await producer.enqueue(Independent({ key, n: 2 }))).not.toBe(first);
+      expect((await operator.journal(replaced)).map(({ outcome }) => outcome)).toEqual([
+        "merged",
+        "merged",
+      ]);
+    });
+
+    it("by a function, also of many at once", async () => {
+      const key = newId();
+      const first = await producer.enqueue(Summed({ key, n: 1 }));
+      const others = Array.from({ length: 6 }, (_, n) => producer.enqueue(Summed({ key, n })));
+      expect(new Set(await Promise.all(others))).toEqual(new Set([first]));
+      expect(await payload(first)).toEqual({ key, n: 16 });
+    });
+  });
+
+  describe("within a transaction of the library", () => {
+    it("enqueues with its commit, together with what else was written", async () => {
+      const id = await driver.transaction(async (tx) => {
+        await tx.run("insert into orders values (17)");
+        const inner = await tx.within().enqueue(Anything({ value: "committed" }));
+        expect(await operator.job(inner)).toBeNull();
+        return inner;
+      });
+      expect(await status(id)).toBe("pending");
+      expect(await orders()).toEqual([17]);
+    });
+
+    it("leaves nothing behind a rollback", async () => {
+      const key = newId();
+      const pending = await producer.enqueue(Summed({ key, n: 1 }));
+      const ids = await rolledBack(async (tx) => {
+        await tx.run("insert into orders values (18)");
+        expect(await tx.within().enqueue(Summed({ key, n: 5 }))).toBe(pending);
+        return tx.within().enqueueMany([Anything({ value: 1 }), Kept({ key, n: 1 })]);
+      });
+      for (const id of ids) expect(await operator.job(id)).toBeNull();
+      expect(await payload(pending)).toEqual({ key, n: 1 });
+      expect(await orders()).toEqual([]);
+    });
+
+    it("merges by a function with its commit", async () => {
+      const key = newId();
+      const pending = await producer.enqueue(Summed({ key, n: 1 }));
+      await driver.transaction((tx) => tx.within().enqueue(Summed({ key, n: 5 })));
+      expect(await payload(pending)).toEqual({ key, n: 6 });
+    });
+
+    it("is not that of others who are open at the same time", async () => {
+      const [kept, lost] = await driver.transaction(async (outer) => {
+        const inner = await rolledBack(async (tx) => {
+          const id = await tx.within().enqueue(Anything({ value: "lost" }));
+          return [await outer.within().enqueue(Anything({ value: "kept" })), id] as const;
+        });
+        return inner;
+      });
+      expect(await status(kept)).toBe("pending");
+      expect(await operator.job(lost)).toBeNull();
+    });
+
+    it("takes calls at the same time one after the other", async () => {
+      const ids = await driver.transaction((tx) =>
+        Promise.all(
+          Array.from({ length: 10 }, (_, value) => tx.within().enqueue(Anything({ value }))),
+        ),
+      );
+      expect(new Set(ids).size).toBe(10);
+      for (const id of ids) expect(await status(id)).toBe("pending");
+    });
+
+    it("ends it with an error, and repeats nothing", async () => {
+      const id = await producer.enqueue(Anything({ value: 1 }));
+      const conflict = driver.transaction(async (tx) => {
+        await tx.run("insert into orders values (19)");
+        await tx.within().enqueue(Kept({ key: "k", n: 1 }), { id });
+      });
+      const about = isBare ? {} : { id };
+      await expectFailure(conflict, { code: "id-conflict", sqlState: "VT001", ...about });
+      expect(await orders()).toEqual([]);
+      const key = newId();
+      const late = driver.transaction(async (tx) => {
+        await tx.run("set transaction isolation level serializable");
+        await tx.run("select count(*) from venturi_jobs");
+        await producer.enqueue(Replaced({ key, n: 1 }));
+        await tx.within().enqueue(Replaced({ key, n: 2 }));
+      });
+      await expectFailure(late, { code: "database", sqlState: "40001", isRetryable: true });
+    });
+  });
+
+  describe("fails", () => {
+    it("as not-migrated where there is nothing to call", async () => {
+      const elsewhere = driver.producerOf("nowhere").enqueue(Anything({ value: "s3cret" }));
+      const error = await expectFailure(elsewhere, { code: "not-migrated", sqlState: "42883" });
+      expect(error["message"]).not.toContain("s3cret");
+    });
+
+    it("as enqueue-unknown where the server ended the connection, and can be repeated", async () => {
+      const key = newId();
+      const id = newId();
+      const holder = await pool.connect();
+      await holder.query("begin");
+      await operator.within(holder).enqueue(Replaced({ key, n: 1 }));
+      const failure = failureOf(producer.enqueue(Replaced({ key, n: 2 }), { id }));
+      await pool.query("select pg_terminate_backend($1)", [await blockedProcess()]);
+      const error = await failure;
+      await holder.query("rollback");
+      holder.release();
+      const unknown = { code: "enqueue-unknown", id, isRetryable: true };
+      expect(error).toMatchObject(isBare ? { code: "57P01" } : unknown);
+      expect(await untilStored(() => producer.enqueue(Replaced({ key, n: 2 }), { id }))).toBe(id);
+    });
+  });
+});
+
+const libraries = drivers.filter(({ isBare }) => isBare !== true);
+
+describe.each(libraries)("over $name", ({ connect }) => {
+  it("an answer that was lost on the way is enqueue-unknown, and the job is stored once", async () => {
+    const proxy = await cutProxy(url);
+    const driver = connect(proxy.url);
+    await driver.producer.enqueue(Anything({ value: 0 }));
+    proxy.cutReplies();
+    const error = await failureOf(driver.producer.enqueue(Anything({ value: "s3cret" })));
+    proxy.mend();
+    expect(error).toMatchObject({ code: "enqueue-unknown", isRetryable: true });
+    expect(error["message"]).not.toContain("s3cret");
+    const id = error["id"] as JobId;
+    const again = () => driver.producer.enqueue(Anything({ value: 1 }), { id });
+    expect(await untilStored(again)).toBe(id);
+    await driver.close();
+    await proxy.close();
+  });
+
+  it("a server that is not there is database and retryable, with nothing of the connection told", async () => {
+    const driver = connect("postgres://ann:s3cret@127.0.0.1:1/jobs");
+    const error = await failureOf(driver.producer.enqueue(Anything({ value: "hidden" })));
+    expect(error).toMatchObject({ code: "database", isRetryable: true });
+    expect(error["message"]).not.toMatch(/s3cret|hidden/);
+    await driver.close();
+  });
+
+  it("a handler completes its run in a transaction of the library", async () => {
+    await runEverything();
+    const driver = connect(url);
+    const id = await driver.producer.enqueue(Anything({ value: 20 }));
+    const book = async (
+      tx: DriverTransaction,
+      complete: (tx: PostgresTransaction) => Promise<void>,
+    ) => {
+      await tx.run("insert into orders values (20)");
+      await complete(tx.store as PostgresTransaction);
+    };
+    const worker = (fails: boolean) =>
+      new Worker(store, { backoff: new Backoff({ base: 1, cap: 1 }), concurrency: 1 }).register(
+        Anything,
+        (_, ctx) =>
+          driver.transaction(async (tx) => {
+            await book(tx, (given) => ctx.complete(given, "booked"));
+            if (fails) throw new Error("not booked");
+          }),
+      );
+    expect(await worker(true).runOnce()).toMatchObject({ retried: 1, completed: 0 });
+    expect(await orders()).toEqual([]);
+    expect(await worker(false).runOnce()).toMatchObject({ retried: 0, completed: 1 });
+    expect(await orders()).toEqual([20]);
+    expect((await operator.journal(id)).map(({ note }) => note)).toEqual(["not booked", "booked"]);
+    await driver.close();
+  });
+});
