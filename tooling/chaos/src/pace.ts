@@ -46,7 +46,7 @@ export const paces: Readonly<Record<Pace["name"], Pace>> = {
     name: "test",
     windowMs: 400,
     faultMs: 2_000,
-    leastRatio: 0.5,
+    leastRatio: 0.3,
     repeats: 4,
     massacre: { kills: 10, jobs: 1_000 },
   },

@@ -1,3 +1,4 @@
+import { chaosGate } from "./chaos-gate.ts";
 import { consumerStages } from "./consumer-gates.ts";
 import { documentGates } from "./documents.ts";
 import { commandGate, type Gate, type Stage } from "./gate.ts";
@@ -75,6 +76,7 @@ export function allStages({ serverUrl, oldServerUrl, workFolder }: GateContext):
         }),
       ],
     },
+    { lanes: 1, gates: [chaosGate] },
     { lanes: 2, gates: otherNodes.flatMap((major) => nodeGates(major, serverUrl)) },
     { lanes: 2, gates: runBlocks },
     { lanes: 1, gates: [benchGate] },

@@ -51,7 +51,7 @@ export interface ProducerReport {
   readonly failures: readonly string[];
 }
 
-export interface Memory {
+interface Memory {
   readonly heapUsed: number;
   readonly rss: number;
 }
