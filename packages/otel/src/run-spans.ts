@@ -82,7 +82,10 @@ export class RunSpans {
   /** What a session that has ended could not settle. */
   recordWorker(event: WorkerEvent): void {
     if (event.event !== "stopped") return;
-    for (const [run, open] of this.#open) if (open.worker === event.worker) this.#end(run, open);
+    for (const [run, open] of this.#open) {
+      const isOver = open.worker === event.worker && open.endedAt !== null;
+      if (isOver) this.#end(run, open);
+    }
   }
 
   /** Ends every span. */

@@ -1,5 +1,6 @@
-import { context, propagation, trace } from "@opentelemetry/api";
-import { defineTask, Outcome, TaskError } from "@venturi/core";
+import { channel } from "node:diagnostics_channel";
+import { context, diag, propagation, trace } from "@opentelemetry/api";
+import { defineTask, type Events, Outcome, type RunFacts, TaskError } from "@venturi/core";
 import { Queue } from "@venturi/queue";
 import { ManualClock, MemoryStore } from "@venturi/testing";
 import { Worker } from "@venturi/worker";
@@ -282,6 +283,76 @@ describe("a claim", () => {
     await work();
     expect((await spans()).map(({ name }) => name)).toEqual(["enqueue send", "run send"]);
   });
+});
+
+describe("a run that cannot be settled", () => {
+  const run: RunFacts = {
+    id: "0",
+    kind: "send",
+    priority: "normal",
+    headers: {},
+    runCount: 1,
+    failureCount: 0,
+  };
+  const publish = <Name extends keyof Events>(name: Name, event: Events[Name]) =>
+    channel(name).publish(event);
+  const worker = "w";
+  const runIt = () => {
+    publish("venturi:run", { event: "start", worker, run, latencyMs: 0, around: [] });
+    const error = null;
+    publish("venturi:run", {
+      event: "end",
+      worker,
+      run,
+      result: "completed",
+      error,
+      durationMs: 5,
+    });
+  };
+
+  test.each(["lost", "dropped"] as const)("as its claim was %s, says so", async (event) => {
+    runIt();
+    expect(await spans()).toEqual([]);
+    publish("venturi:settle", { event, worker, run, latencyMs: 1 });
+    const span = await spanNamed("run send");
+    expect(span.status).toBe("ERROR");
+    expect(span.attributes["messaging.venturi.outcome"]).toBe(event);
+    expect(span.durationMs).toBe(5);
+  });
+
+  test("before its worker's session ends is handed on then, without an outcome", async () => {
+    runIt();
+    publish("venturi:worker", { event: "stopped", worker: "another", unreleased: 0 });
+    expect(await spans()).toEqual([]);
+    publish("venturi:worker", { event: "stopped", worker, unreleased: 1 });
+    const span = await spanNamed("run send");
+    expect(span.attributes).not.toHaveProperty("messaging.venturi.outcome");
+    expect(span.durationMs).toBe(5);
+  });
+
+  test("before the recording is stopped is handed on then", async () => {
+    runIt();
+    telemetry.stop();
+    expect((await spanNamed("run send")).durationMs).toBe(5);
+  });
+});
+
+test("a tracer that throws hurts no job, and is reported to OpenTelemetry's own log", async () => {
+  telemetry.stop();
+  const fail = (): never => {
+    throw new Error("no");
+  };
+  const broken = { startSpan: fail, startActiveSpan: fail };
+  const reported: unknown[] = [];
+  const ignore = (): void => undefined;
+  const log = { info: ignore, warn: ignore, debug: ignore, verbose: ignore };
+  diag.setLogger({ ...log, error: (...args) => void reported.push(args) });
+  telemetry = instrument({ metrics: false, tracerProvider: { getTracer: () => broken } });
+  const id = await queue.enqueue(Send({ to: "a" }));
+  expect((await work()).completed).toBe(1);
+  expect((await queue.job(id))?.status).toBe("completed");
+  expect(reported.length).toBeGreaterThan(0);
+  diag.disable();
 });
 
 test("nothing is recorded any more once it is stopped, and headers are left alone", async () => {
