@@ -23,6 +23,8 @@ export interface Driver {
   readonly producer: Producer;
   /** The same for a queue of another prefix. */
   producerOf(prefix: string): Producer;
+  /** What queues are made over, which is outside of every transaction. */
+  readonly outside: PostgresTransaction;
   /** The library's own transaction: committed when `work` resolves, rolled back when it rejects. */
   transaction<T>(work: (tx: DriverTransaction) => Promise<T>): Promise<T>;
   close(): Promise<unknown>;

@@ -1,5 +1,5 @@
 import { Backoff, createJobIds, type JobId } from "@venturi/core";
-import { Queue } from "@venturi/queue";
+import { Queue, type SqlExecutor } from "@venturi/queue";
 import { PostgresStore, type PostgresTransaction } from "@venturi/store-postgres";
 import { Worker } from "@venturi/worker";
 import { expectInvariants, expectNoWarnings, testDatabase } from "@venturi-tooling/testing";
@@ -323,6 +323,42 @@ describe.each(libraries)("over $name", ({ connect }) => {
     const error = await failureOf(driver.producer.enqueue(Anything({ value: "hidden" })));
     expect(error).toMatchObject({ code: "database", isRetryable: true });
     expect(error["message"]).not.toMatch(/s3cret|hidden/);
+    await driver.close();
+  });
+
+  it("what is outside of a transaction is refused as one", async () => {
+    const { outside, close } = connect(url);
+    for (const queue of [new Queue(pool), operator]) {
+      expect(() => queue.within(outside as never).enqueue(Anything({ value: 1 }))).toThrow(
+        expect.objectContaining({ code: "invalid-argument", argument: "tx" }),
+      );
+    }
+    await close();
+  });
+
+  it("a queue made over a transaction, or over a store, enqueues in it", async () => {
+    const driver = connect(url);
+    const key = newId();
+    const pending = await driver.producer.enqueue(Summed({ key, n: 1 }));
+    const lost: JobId[] = [];
+    const undone = driver.transaction(async (tx) => {
+      const given = tx.store as PostgresTransaction & SqlExecutor;
+      for (const queue of [new Queue(given), operator.within(given)]) {
+        lost.push(await queue.enqueue(Anything({ value: 1 })));
+        expect(await queue.enqueue(Summed({ key, n: 1 }))).toBe(pending);
+      }
+      throw new Error("undone");
+    });
+    await expect(undone).rejects.toThrow("undone");
+    for (const id of lost) expect(await operator.job(id)).toBeNull();
+    expect(lost).toHaveLength(2);
+    expect(await payload(pending)).toEqual({ key, n: 1 });
+    const sum = await driver.transaction((tx) => {
+      const within = operator.within(tx.store as PostgresTransaction);
+      return within.enqueueMany([Summed({ key, n: 2 }), Summed({ key, n: 3 })]);
+    });
+    expect(sum).toEqual([pending, pending]);
+    expect(await payload(pending)).toEqual({ key, n: 6 });
     await driver.close();
   });
 

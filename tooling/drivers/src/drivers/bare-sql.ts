@@ -13,6 +13,7 @@ export const bareSqlDriver: DriverKind = {
     surviveLosses(pool);
     return {
       producer: bareProducer(pool, "venturi", true),
+      outside: pool,
       producerOf: (prefix) => bareProducer(pool, prefix, true),
       async transaction(work) {
         const client = await pool.connect();

@@ -36,6 +36,7 @@ function connect(
   const queue = new Queue(adapt(db));
   return {
     producer: queue,
+    outside: adapt(db),
     producerOf: (prefix) => new Queue(adapt(db), { prefix }),
     transaction: (work) =>
       db.transaction((tx) =>

@@ -16,6 +16,7 @@ export const knexDriver: DriverKind = {
     const queue = new Queue(adapt(db));
     return {
       producer: queue,
+      outside: adapt(db),
       producerOf: (prefix) => new Queue(adapt(db), { prefix }),
       transaction: (work) =>
         db.transaction((trx) =>

@@ -16,6 +16,7 @@ export const kyselyDriver: DriverKind = {
     const queue = new Queue(db);
     return {
       producer: queue,
+      outside: db,
       producerOf: (prefix) => new Queue(db, { prefix }),
       transaction: (work) =>
         db.transaction().execute((trx) =>

@@ -11,6 +11,7 @@ export const pgDriver: DriverKind = {
     const queue = new Queue(pool);
     return {
       producer: queue,
+      outside: pool,
       producerOf: (prefix) => new Queue(pool, { prefix }),
       async transaction(work) {
         const client = await pool.connect();

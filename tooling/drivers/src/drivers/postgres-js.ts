@@ -28,6 +28,7 @@ function connect<Types extends Record<string, unknown>>(sql: postgres.Sql<Types>
   const queue = new Queue(postgresJs(sql));
   return {
     producer: queue,
+    outside: postgresJs(sql),
     producerOf: (prefix) => new Queue(postgresJs(sql), { prefix }),
     // postgres.js names the type of the result after a list of statements that it might be.
     transaction: <T>(work: Parameters<Driver["transaction"]>[0]) =>

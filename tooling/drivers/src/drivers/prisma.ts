@@ -11,6 +11,7 @@ export const prismaDriver: DriverKind = {
     const queue = new Queue(adapt(client));
     return {
       producer: queue,
+      outside: adapt(client),
       producerOf: (prefix) => new Queue(adapt(client), { prefix }),
       transaction: (work) =>
         client.$transaction(
