@@ -22,7 +22,7 @@ const shares: readonly (readonly [number, (random: () => number, ms: number) => 
   [8, (random, ms) => Adding({ ms, key: `sum-${Math.floor(random() * 40)}`, n: 1 })],
   [4, (random, ms) => Replacing({ ms, key: `last-${Math.floor(random() * 40)}` })],
   [10, (_, ms) => Capped({ ms })],
-  [2, (_, ms) => Slow({ ms: ms * 10 })],
+  [2, (_, ms) => Slow({ ms: ms * 6 })],
   [8, (_, ms) => Writing({ ms })],
 ];
 

@@ -6,14 +6,14 @@ export const workerFreeze: Scenario = {
   summary: "a worker is stopped (SIGSTOP) beyond its leases and its time-out, then goes on",
   isQuick: true,
   isTested: true,
-  worker: { lease: 1_000, workerTimeout: 1_500 },
+  worker: { lease: 2_000, workerTimeout: 2_500 },
   onlySuspectsLose: true,
   async fault(stage) {
     const worker = stage.someWorker();
     stage.suspects.add(worker.name);
     worker.signal("SIGSTOP");
     // In the time of its absence its jobs are recovered, run and settled by others.
-    await sleep(Math.max(stage.pace.faultMs, 2_000));
+    await sleep(Math.max(stage.pace.faultMs, 4_000));
     worker.signal("SIGCONT");
   },
 };
@@ -22,12 +22,12 @@ export const blockedLoops: Scenario = {
   name: "blocked-loops",
   summary:
     "handlers block the event loops of all workers for longer than their leases, again and again",
-  worker: { lease: 1_000, workerTimeout: 1_500 },
+  worker: { lease: 2_000, workerTimeout: 2_500 },
   async fault(stage) {
     const until = performance.now() + stage.pace.faultMs;
     while (performance.now() < until) {
       await Promise.all(
-        stage.workers.map((worker) => worker.call("block", { ms: 500 + stage.random() * 2_000 })),
+        stage.workers.map((worker) => worker.call("block", { ms: 500 + stage.random() * 3_000 })),
       );
       await sleep(200);
     }
