@@ -24,7 +24,7 @@ test("what has become cheaper is welcome", () => {
 
 test.each([
   ["WAL", { ...stored, walBytesPerJob: 1_200 }],
-  ["statements", { ...stored, statementsPerJob: 0.04 }],
+  ["statements", { ...stored, statementsPerJob: 0.06 }],
   ["updates that are not heap-only", { ...stored, hotShare: 0.5 }],
   ["buffers", { ...stored, buffersPerClaim: { empty: 1_000 } }],
   ["a claim that was not measured", { ...stored, buffersPerClaim: {} }],
