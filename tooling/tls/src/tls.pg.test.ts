@@ -22,6 +22,8 @@ beforeAll(async () => {
   const url = new URL(tls.adminUrl);
   url.pathname = "/app";
   admin = new pg.Pool({ connectionString: url.href });
+  // The server may be gone before its connections are.
+  admin.on("error", () => undefined);
   await using store = await PostgresStore.connect(withPassword());
   await store.migrate();
   // Both users work; what the one has made is for the other as well.
