@@ -215,6 +215,14 @@ describe("what does not fit is a database error that will not pass, and says not
       /certificate/,
     ],
     [
+      "an authority beside a connection string that speaks of TLS itself, which goes before",
+      async () => ({
+        ...withPassword(),
+        connectionString: `${tls.passwordUrl}?sslmode=verify-full`,
+      }),
+      /certificate/i,
+    ],
+    [
       "no TLS where the server wants it",
       async () => ({ connectionString: tls.passwordUrl }),
       /no encryption/,
