@@ -25,8 +25,9 @@ export function axisSection({ points, ceiling }: AxisOutcome): Section {
     ]);
     const bare = ["the ceiling", ...concurrencies.map((c) => spread(ceiling[c] ?? []))];
     const name = `axis-${feed}.svg`;
+    const title = `setTimeout(1) jobs, jobs/s, ${feed === "kept" ? "queue kept at depth" : "queue filled"}`;
     plots[name] = lines(
-      `setTimeout(1) jobs, jobs/s, ${feed === "kept" ? "queue kept at depth" : "queue filled"}`,
+      title,
       "handlers at once",
       contenders.map((contender) => ({
         label: contender,
@@ -36,7 +37,7 @@ export function axisSection({ points, ceiling }: AxisOutcome): Section {
       })),
     );
     const head = ["handlers at once", ...concurrencies.map(String)];
-    return `${feeds[feed]}\n\n![](${name})\n\n${table(head, [...rows, bare])}`;
+    return `${feeds[feed]}\n\n![${title}](${name})\n\n${table(head, [...rows, bare])}`;
   });
   const intro = `## Workers axis
 

@@ -1,7 +1,8 @@
 /** Plots as SVG text, small enough to be written by hand and to read well on light and dark pages. */
 
 const palette = ["#2f6fde", "#d9622b", "#2a9d63", "#8e5bd0", "#c23b6b", "#7a7a7a", "#b08900"];
-const text = `font-family="system-ui, sans-serif" font-size="12" fill="#7a7a7a"`;
+const font = `font-family="system-ui, sans-serif" fill="#7a7a7a"`;
+const text = `${font} font-size="12"`;
 
 function escaped(label: string): string {
   return label.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
@@ -19,7 +20,7 @@ function frame(width: number, height: number, title: string, parts: readonly str
   const name = escaped(title);
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-label="${name}">`,
-    `<text x="0" y="16" ${text} font-size="14" font-weight="600">${name}</text>`,
+    `<text x="0" y="16" ${font} font-size="14" font-weight="600">${name}</text>`,
     ...parts,
     "</svg>\n",
   ].join("\n");
