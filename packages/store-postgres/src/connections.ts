@@ -11,6 +11,7 @@ import type { NotifierOptions } from "./notifier.ts";
 import type { BorrowOptions, ResolvedOptions } from "./options.ts";
 import type { PgListenClient, PgPoolLike, PgQueryable } from "./pg-like.ts";
 import { pgSource, pgTransaction } from "./pg-source.ts";
+import { perHost, severalHosts } from "./several-hosts.ts";
 
 // What an application hands over is recognised by its shape, so that it does not matter which copy of `pg` or Kysely
 // made it.
@@ -51,8 +52,11 @@ export function createListenClient(
 ): NotifierOptions["createClient"] | null {
   if (!listen) return null;
   const settings = { keepAlive: true, ...(ssl === undefined ? {} : { ssl }) };
-  if (listenConnectionString !== undefined)
-    return () => new pg.Client({ connectionString: listenConnectionString, ...settings });
+  if (listenConnectionString !== undefined) {
+    const urls = perHost(listenConnectionString);
+    const ListenClient = urls.length > 1 ? severalHosts(urls) : pg.Client;
+    return () => new ListenClient({ connectionString: listenConnectionString, ...settings });
+  }
   const { Client, options } = (pool ?? {}) as {
     Client?: new (config: object) => PgListenClient;
     options?: { readonly password?: unknown };

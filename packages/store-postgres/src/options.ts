@@ -10,6 +10,7 @@ import pg from "pg";
 import type { KyselyInstance } from "./kysely-source.ts";
 import { createNames, type Names } from "./names.ts";
 import type { PgPoolLike } from "./pg-like.ts";
+import { perHost } from "./several-hosts.ts";
 
 /** What every way of making a store has in common. */
 export interface StoreOptions extends NameOptions {
@@ -37,7 +38,10 @@ export interface StoreOptions extends NameOptions {
 
 /** A store with a pool of its own, see `PostgresStore.connect`. */
 export interface ConnectOptions extends StoreOptions {
-  /** Where the database is, as in `postgres://user:password@host:5432/database`. */
+  /**
+   * Where the database is, as in `postgres://user:password@host:5432/database`. With several hosts, as in
+   * `postgres://user:password@one:5432,two:5432/database`, connections go to the one that takes writes.
+   */
   readonly connectionString: string;
   /**
    * TLS, exactly as `pg` takes it, for the pool and the LISTEN connection alike.
@@ -147,7 +151,7 @@ export function connectionString(name: string, value: unknown): string {
 /** A client reads the string when it is made, long before it connects. */
 function isReadable(url: string): boolean {
   try {
-    return new pg.Client({ connectionString: url }) instanceof pg.Client;
+    return perHost(url).every((each) => new pg.Client({ connectionString: each }));
   } catch {
     return false;
   }

@@ -61,10 +61,21 @@ import {
 } from "./options.ts";
 import { createProducer } from "./producer.ts";
 import { Settling } from "./settling.ts";
+import { perHost, severalHosts } from "./several-hosts.ts";
 import { createStatements, type Statements } from "./statements.ts";
 
 /** Of the store's own pool: a network that swallows everything must not be waited for without limit. */
 const connectTimeoutMs = 10_000;
+
+/** Asks for a sign of life, of each host in turn until one gives it. */
+async function answered(pool: pg.Pool, hosts: number): Promise<void> {
+  try {
+    await pool.query("select 1");
+  } catch (error) {
+    if (hosts === 1) throw error;
+    await answered(pool, hosts - 1);
+  }
+}
 
 /**
  * The PostgreSQL store: everything that queue and worker ask for, as single statements over a `pg` pool or a Kysely
@@ -130,17 +141,19 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
     const given = readArgument("options", () => ({ ...options }));
     const { connectionString: url, maxConnections: max, ...rest } = given;
     const { ssl } = resolveOptions(rest, ["connectionString", "maxConnections"]);
-    const config: pg.PoolConfig = {
-      connectionString: connectionString("connectionString", url),
+    const urls = perHost(connectionString("connectionString", url));
+    const config: pg.PoolConfig & { Client?: typeof pg.Client } = {
+      connectionString: urls[0],
       max: maxConnections(max),
       keepAlive: true,
       connectionTimeoutMillis: connectTimeoutMs,
     };
     if (ssl !== undefined) config.ssl = ssl;
+    if (urls.length > 1) config.Client = severalHosts(urls);
     const pool = new pg.Pool(config);
     const store = new PostgresStore({ ...rest, pool }, { pool });
     try {
-      await pool.query("select 1");
+      await answered(pool, urls.length);
       return store;
     } catch (error) {
       await store.close();
