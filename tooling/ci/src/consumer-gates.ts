@@ -30,7 +30,10 @@ export function consumerStages(folder: string, packed: Packed, serverUrl: string
     ),
   );
   const withoutNode = gate("declarations compile without Node's types", () => {
-    all.write("bare.mts", everything(["@venturi/core", "@venturi/queue", "@venturi/worker"]));
+    all.write(
+      "bare.mts",
+      everything(["@venturi/core", "@venturi/queue", "@venturi/queue/adapters", "@venturi/worker"]),
+    );
     const options = {
       noEmit: true,
       types: [],

@@ -11,6 +11,7 @@ const order: Readonly<Record<string, readonly string[]>> = {
   learning: [
     "tasks",
     "enqueueing",
+    "without-typescript",
     "deduplication",
     "delayed-jobs",
     "priorities",
@@ -64,6 +65,7 @@ export function sidebars(): DefaultTheme.SidebarMulti {
     { text: "Learning", items: pagesOf("learning"), collapsed: false },
     { text: "Recipes", items: pagesOf("recipes"), collapsed: false },
     { text: "Operations", items: pagesOf("operations"), collapsed: false },
+    ...indexOf("performance", "Performance"),
     { text: "Moving to venturi", items: pagesOf("migrating"), collapsed: false },
     { text: "Packages", items: pagesOf("packages"), collapsed: false },
     { text: "Examples", items: pagesOf("examples"), collapsed: true },
@@ -73,6 +75,12 @@ export function sidebars(): DefaultTheme.SidebarMulti {
     ...referenceSidebars(),
     "/decisions/": [{ text: "Decision records", link: "/decisions/", items: pagesOf("decisions") }],
   };
+}
+
+/** A section whose first page is its index, where there is one. */
+function indexOf(section: string, text: string): Item[] {
+  if (!existsSync(join(staging, section, "index.md"))) return [];
+  return [{ text, link: `/${section}/`, items: pagesOf(section) }];
 }
 
 function pagesOf(section: string): Item[] {
