@@ -13,6 +13,7 @@ import { type BenchOptions, parseOptions, usage } from "./options.ts";
 import { writeReport } from "./report/report.ts";
 import { type Results, type ScenarioRun, storedResults, together } from "./results.ts";
 import { type ScenarioName, type ScenarioOutcomes, scenarios } from "./scenarios/index.ts";
+import { attempt } from "./scenarios/scenario.ts";
 
 /** Everything that decides how fast commits are is as a careful operator has it. */
 const serverOptions = {
@@ -93,7 +94,11 @@ class Bench {
     const { problems, sizes } = this.#context;
     const startedAt = new Date();
     const known = problems.length;
-    this.#outcomes[name] = await scenarios[name].run(this.#context);
+    const outcome = await attempt<unknown>(this.#context, name, () =>
+      scenarios[name].run(this.#context),
+    );
+    if (outcome === null) return;
+    this.#outcomes[name] = outcome;
     this.#runs[name] = {
       startedAt: startedAt.toISOString(),
       minutes: (Date.now() - startedAt.getTime()) / 60_000,
