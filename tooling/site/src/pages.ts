@@ -10,16 +10,26 @@ export function assemblePages(): void {
   rmSync(staging, { recursive: true, force: true });
   const sources = siteSources();
   for (const [source, page] of sources) {
+    if (!page.endsWith(".md")) continue;
     const text = readFileSync(join(root, source), "utf8");
     write(page, source === schemaFile ? schemaPage(text) : relinked(source, text, sources));
   }
   cpSync(join(site, "pages"), staging, { recursive: true });
+  for (const file of assets())
+    cpSync(join(root, "docs", file), join(staging, "public", file), { recursive: true });
+}
+
+/** Plots, results and the like. */
+function assets(): string[] {
+  return filesUnder(join(root, "docs"), /\.(?!md$)[^.]+$/);
 }
 
 /** Which file of the repository becomes which page. */
 function siteSources(): Map<string, string> {
   const sources = new Map([[schemaFile, "operations/schema.md"]]);
-  for (const file of filesUnder(join(root, "docs"), /\.md$/)) sources.set(`docs/${file}`, file);
+  for (const file of filesUnder(join(root, "docs"), /\.md$/))
+    sources.set(`docs/${file}`, file.replace(/README\.md$/, "index.md"));
+  for (const file of assets()) sources.set(`docs/${file}`, file);
   for (const file of filesUnder(join(root, "adr"), /\.md$/))
     sources.set(`adr/${file}`, `decisions/${file.replace("README.md", "index.md")}`);
   for (const folder of ["packages", "examples"])

@@ -66,7 +66,7 @@ export async function writeReference(): Promise<void> {
 /** TypeDoc names modules after their files; users know them by what they import. */
 function nameModules(project: ProjectReflection, entries: readonly Entry[]): void {
   for (const child of project.children ?? []) {
-    const path = `packages/${child.name.replace(/\/index$/, "")}`;
+    const path = `packages/${child.name.replace(/^packages\//, "").replace(/\/index$/, "")}`;
     const entry = entries.find(({ source }) => source.replace(/(\/index)?\.ts$/, "") === path);
     if (!entry) throw new Error(`no package exports ${child.name}`);
     child.name = entry.name;
