@@ -37,7 +37,7 @@ export interface StageOptions {
 /** How processes get to the database; what is absent goes there directly. */
 export interface Routes {
   readonly worker?: Partial<
-    Pick<WorkerSetup, "url" | "listenUrl" | "listen" | "preparedStatements">
+    Pick<WorkerSetup, "url" | "applicationUrl" | "listenUrl" | "listen" | "preparedStatements">
   >;
   readonly producer?: Partial<Pick<ProducerSetup, "url" | "preparedStatements">>;
 }

@@ -145,9 +145,7 @@ export class Labour {
   }
 }
 
-/** As `pg_stat_activity` shows whose connection it is. */
+/** As `pg_stat_activity` shows whose connection it is; with several hosts the string is no URL. */
 function named(url: string, name: string): string {
-  const changed = new URL(url);
-  changed.searchParams.set("application_name", name);
-  return changed.href;
+  return `${url}${url.includes("?") ? "&" : "?"}application_name=${name}`;
 }

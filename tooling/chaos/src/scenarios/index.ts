@@ -6,7 +6,7 @@ import { poolerScenarios } from "./pooler.ts";
 import type { Scenario } from "./scenario.ts";
 import { serverCrash, serverCrashLoop, serverRestart } from "./server-down.ts";
 import { diskFull, quietNotify, readOnly, statementTimeouts, strictIsolation } from "./settings.ts";
-import { standbyPromotion } from "./standby.ts";
+import { standbyScenarios } from "./standby.ts";
 import { blockedLoops, workerFreeze } from "./worker-freeze.ts";
 import { workerKill, workerKills, workerMassacre } from "./worker-kill.ts";
 
@@ -30,6 +30,6 @@ export const scenarios: readonly Scenario[] = [
   blockedLoops,
   upkeep,
   workerMassacre,
-  standbyPromotion,
+  ...standbyScenarios,
   ...poolerScenarios,
 ];

@@ -23,32 +23,50 @@ async function commitToBoth(url: string, both: boolean): Promise<void> {
   await client.end();
 }
 
-export const standbyPromotion: Scenario = {
-  name: "standby-promotion",
-  summary: "the server crashes for good, and a standby that streamed from it is promoted",
-  recoversWithinMs: 30_000,
-  async prepare(stage) {
-    const { server } = stage;
-    const standby = await server.startStandby();
-    await commitToBoth(server.url, true);
-    const address = await FaultyProxy.before(stage.url);
-    pairs.set(stage, { standby, address });
-    stage.route({ worker: { url: address.url }, producer: { url: address.url } });
-    const { url } = stage;
-    stage.atEnd(async () => {
-      await address.close();
-      await server.start();
-      await commitToBoth(server.url, false);
-      stage.url = url;
-    });
-  },
-  async fault(stage) {
-    const pair = pairs.get(stage);
-    if (pair === undefined) throw new Error("there is no standby");
-    await stage.server.crash();
-    await sleep(stage.pace.faultMs / 2);
-    await pair.standby.promote();
-    stage.url = sameDatabase(stage.url, pair.standby.url);
-    pair.address.moveTo(stage.url);
-  },
-};
+function promotion(name: string, summary: string, severalHosts: boolean): Scenario {
+  return {
+    name,
+    summary,
+    recoversWithinMs: 30_000,
+    async prepare(stage) {
+      const { server, url } = stage;
+      const standby = await server.startStandby();
+      await commitToBoth(server.url, true);
+      const address = await FaultyProxy.before(url);
+      pairs.set(stage, { standby, address });
+      const both = url.replace(/@([^/]*)/, `@$1,${new URL(standby.url).host}`);
+      const worker = severalHosts
+        ? { url: both, applicationUrl: address.url }
+        : { url: address.url };
+      stage.route({ worker, producer: { url: address.url } });
+      stage.atEnd(async () => {
+        await address.close();
+        await server.start();
+        await commitToBoth(server.url, false);
+        stage.url = url;
+      });
+    },
+    async fault(stage) {
+      const pair = pairs.get(stage);
+      if (pair === undefined) throw new Error("there is no standby");
+      await stage.server.crash();
+      await sleep(stage.pace.faultMs / 2);
+      await pair.standby.promote();
+      stage.url = sameDatabase(stage.url, pair.standby.url);
+      pair.address.moveTo(stage.url);
+    },
+  };
+}
+
+export const standbyScenarios: readonly Scenario[] = [
+  promotion(
+    "standby-promotion",
+    "the server crashes for good, its standby is promoted, and the address moves there",
+    false,
+  ),
+  promotion(
+    "standby-several-hosts",
+    "the same, with workers that know both servers by a connection string with two hosts",
+    true,
+  ),
+];
