@@ -1,4 +1,4 @@
-import { defineConfig } from "vitepress";
+import { defineConfig, type MarkdownRenderer } from "vitepress";
 import { sidebars } from "../src/sidebar.ts";
 import { slug } from "../src/slug.ts";
 
@@ -17,13 +17,24 @@ export default defineConfig({
     headers: { slugify: slug },
     toc: { slugify: slug },
     theme: { light: "github-light", dark: "github-dark" },
+    config: (markdown) => markdown.use(shortCode),
   },
+  // The index of the search is one file.
+  vite: { build: { chunkSizeWarningLimit: 2_000 } },
   themeConfig: {
     logo: "/mark.svg",
     nav: [
-      { text: "Guide", link: "/introduction", activeMatch: "^/(introduction|learning|packages)" },
+      {
+        text: "Guide",
+        link: "/introduction",
+        activeMatch: "^/(introduction|getting-started|learning|packages|migrating|examples)/?",
+      },
       { text: "Recipes", link: "/recipes/outbox", activeMatch: "^/recipes/" },
-      { text: "Operations", link: "/operations/operating", activeMatch: "^/operations/" },
+      {
+        text: "Operations",
+        link: "/operations/operating",
+        activeMatch: "^/(operations|performance)/",
+      },
       { text: "API", link: "/api/", activeMatch: "^/api/" },
       { text: "Decisions", link: "/decisions/", activeMatch: "^/decisions/" },
     ],
@@ -33,6 +44,18 @@ export default defineConfig({
     docFooter: { prev: "Before", next: "Next" },
   },
 });
+
+const shortCodeLength = 24;
+
+/** Marks code that should stay on one line. */
+function shortCode(markdown: MarkdownRenderer): void {
+  const render = markdown.renderer.rules.code_inline;
+  markdown.renderer.rules.code_inline = (tokens, index, ...rest) => {
+    const token = tokens[index];
+    if (token && token.content.length <= shortCodeLength) token.attrJoin("class", "short");
+    return render?.(tokens, index, ...rest) ?? "";
+  };
+}
 
 /** Who searches for a word wants the page that explains it before the one that lists it. */
 function boostDocument(documentId: string): number {

@@ -12,6 +12,7 @@ const order: Readonly<Record<string, readonly string[]>> = {
     "tasks",
     "enqueueing",
     "without-typescript",
+    "without-typescript",
     "deduplication",
     "delayed-jobs",
     "priorities",
@@ -62,6 +63,7 @@ const order: Readonly<Record<string, readonly string[]>> = {
 export function sidebars(): DefaultTheme.SidebarMulti {
   const guide: Item[] = [
     { text: "Introduction", link: "/introduction" },
+    { text: "Getting started", link: "/getting-started" },
     { text: "Learning", items: pagesOf("learning"), collapsed: false },
     { text: "Recipes", items: pagesOf("recipes"), collapsed: false },
     { text: "Operations", items: pagesOf("operations"), collapsed: false },
