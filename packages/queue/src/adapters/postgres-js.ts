@@ -9,10 +9,11 @@ export interface PostgresJsLike {
     query: string,
     parameters?: never[],
     options?: { readonly prepare?: boolean },
-  ): { raw(): PromiseLike<RawRows> };
+  ): { raw(): PromiseLike<PostgresJsRows> };
 }
 
-type RawRows = readonly (readonly unknown[])[] & {
+/** Rows as arrays of what the server sent. */
+export type PostgresJsRows = readonly (readonly unknown[])[] & {
   readonly columns?: readonly { readonly name: string }[];
 };
 
