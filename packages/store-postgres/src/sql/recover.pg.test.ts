@@ -263,6 +263,19 @@ describe("stale claims are found", () => {
     expect(new Set(idsOf(await find({ orphans: true })))).toEqual(new Set([one.id, two.id]));
     expect(await find()).toEqual([]);
   });
+
+  it("of workers that ended, once their leases are over, however patient they were", async () => {
+    const ended = await startWorker(store, {
+      ...patient,
+      workerTimeoutMs: Number.POSITIVE_INFINITY,
+    });
+    const [one] = await claimNew(store, ended, "a", 1);
+    await store.stopWorker({ worker: ended });
+    await clock.advance(899_000);
+    expect(await find({ orphans: true })).toEqual([]);
+    await clock.advance(1_000);
+    expect(idsOf(await find({ orphans: true }))).toEqual([one.id]);
+  });
 });
 
 describe("a dead worker", () => {

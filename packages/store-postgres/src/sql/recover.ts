@@ -32,12 +32,12 @@ export function findStale(n: Names): Statement {
 
 /**
  * Stale claims as {@link findStale} finds them, and with them those that nobody answers for: their worker has no row,
- * or one that ended or was given up and has not beaten since. A walk over the live table; its caller spaces it out.
+ * or one that ended or was given up and has not beaten since, or whose lease is over. A walk over the live table; its caller spaces it out.
  * Parameters as there.
  */
 export function findOrphans(n: Names): Statement {
   const orphan = `q.claimed_by is not null and not exists (select 1 from ${n.of("workers")} w where w.id = q.claimed_by
-    and (w.stopping_at is null or ${silentAt(n)} > ${n.of("clock")}()))`;
+    and (w.stopping_at is null or (${silentAt(n)} > ${n.of("clock")}() and not ${overdue(n, "q")})))`;
   return statement(
     "find_orphans",
     staleClaims(

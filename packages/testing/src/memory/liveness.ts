@@ -96,9 +96,11 @@ export function findStale(
       stopWorker(tables, worker);
   }
   if (!orphans || claims.length >= limit) return claims;
-  const orphaned = staleClaims(tables, ({ worker }) => {
+  const orphaned = staleClaims(tables, ({ worker }, overdue) => {
     const row = tables.workers.get(worker);
-    return row === undefined || (row.stoppingAt !== null && deadHolder(tables, worker));
+    return (
+      row === undefined || (row.stoppingAt !== null && (overdue || deadHolder(tables, worker)))
+    );
   });
   const known = new Set(claims.map(({ jobId }) => jobId));
   return [...claims, ...orphaned.filter(({ jobId }) => !known.has(jobId))].slice(0, limit);
