@@ -159,25 +159,29 @@ begin
   end if;
 
   -- An id that was merged away when it first came is known by its journal entry.
-  for v_known in
-    select u.ord, u.id as incoming, e.job_id, b.kind_id = u.kind_id and b.dedup_key is not distinct from u.key as same
-    from unnest(v_ids, v_kind_ids, v_keys) with ordinality u(id, kind_id, key, ord)
-    cross join lateral (select e.job_id from ${n.of("journal")} e where e.incoming_id = u.id limit 1) e
-    cross join lateral (select b.kind_id, b.dedup_key from ${n.of("jobs")} b where b.id = e.job_id limit 1) b
-  loop
-    if not v_known.same then ${conflict("v_known.incoming")} end if;
-    v_states[v_known.ord] := 'r'; v_outcomes[v_known.ord] := 'repeated'; v_results[v_known.ord] := v_known.job_id;
-  end loop;
+  if exists (select 1 from ${n.of("journal")} e where e.incoming_id = any (v_ids)) then
+    for v_known in
+      select u.ord, u.id as incoming, e.job_id, b.kind_id = u.kind_id and b.dedup_key is not distinct from u.key as same
+      from unnest(v_ids, v_kind_ids, v_keys) with ordinality u(id, kind_id, key, ord)
+      cross join lateral (select e.job_id from ${n.of("journal")} e where e.incoming_id = u.id limit 1) e
+      cross join lateral (select b.kind_id, b.dedup_key from ${n.of("jobs")} b where b.id = e.job_id limit 1) b
+    loop
+      if not v_known.same then ${conflict("v_known.incoming")} end if;
+      v_states[v_known.ord] := 'r'; v_outcomes[v_known.ord] := 'repeated'; v_results[v_known.ord] := v_known.job_id;
+    end loop;
+  end if;
 
   -- Ids that exist already: a repeat whose first reply was lost, or a conflict.
-  for v_known in
-    select u.ord, u.id as incoming, b.kind_id = u.kind_id and b.dedup_key is not distinct from u.key as same
-    from unnest(v_ids, v_kind_ids, v_keys) with ordinality u(id, kind_id, key, ord)
-    cross join lateral (select b.kind_id, b.dedup_key from ${n.of("jobs")} b where b.id = u.id limit 1) b
-  loop
-    if not v_known.same then ${conflict("v_known.incoming")} end if;
-    v_states[v_known.ord] := 'r'; v_outcomes[v_known.ord] := 'repeated';
-  end loop;
+  if exists (select 1 from ${n.of("jobs")} b where b.id = any (v_ids)) then
+    for v_known in
+      select u.ord, u.id as incoming, b.kind_id = u.kind_id and b.dedup_key is not distinct from u.key as same
+      from unnest(v_ids, v_kind_ids, v_keys) with ordinality u(id, kind_id, key, ord)
+      cross join lateral (select b.kind_id, b.dedup_key from ${n.of("jobs")} b where b.id = u.id limit 1) b
+    loop
+      if not v_known.same then ${conflict("v_known.incoming")} end if;
+      v_states[v_known.ord] := 'r'; v_outcomes[v_known.ord] := 'repeated';
+    end loop;
+  end if;
 
   if (select count(distinct u.id) from unnest(v_ids) u(id)) < cardinality(v_ids) then
     -- An id that stands in this call twice is a repeat of its first place.
