@@ -1,12 +1,34 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { ActorProcess } from "../process/actor-process.ts";
 import type { Stage } from "../stage.ts";
 import type { Scenario } from "./scenario.ts";
 
-/** Kills a worker and puts another one, started before, in its place. */
-async function replaceKilled(stage: Stage, number: number): Promise<void> {
-  const successor = stage.actor(`worker-after-kill-${number}`);
-  await stage.killWorker(stage.someWorker());
-  await stage.addWorker(successor);
+/** Processes that have been started ahead, since starting one takes longer than killing one. */
+class Reserve {
+  readonly #stage: Stage;
+  readonly #waiting: ActorProcess[] = [];
+  #made = 0;
+
+  constructor(stage: Stage, size: number) {
+    this.#stage = stage;
+    for (let i = 0; i < size; i++) this.#add();
+  }
+
+  /** Kills a worker and puts another one in its place. */
+  async replaceKilled(): Promise<void> {
+    this.#add();
+    await this.#stage.killWorker(this.#stage.someWorker());
+    await this.#stage.addWorker(this.#waiting.shift());
+  }
+
+  async dismiss(): Promise<void> {
+    await Promise.all(this.#waiting.map((actor) => actor.quit()));
+  }
+
+  #add(): void {
+    this.#made += 1;
+    this.#waiting.push(this.#stage.actor(`worker-after-kill-${this.#made}`));
+  }
 }
 
 export const workerKill: Scenario = {
@@ -28,10 +50,12 @@ export const workerKills: Scenario = {
   isTested: true,
   onlySuspectsLose: true,
   async fault(stage) {
+    const reserve = new Reserve(stage, 1);
     for (let kill = 1; kill <= stage.pace.repeats; kill++) {
-      await replaceKilled(stage, kill);
+      await reserve.replaceKilled();
       await sleep(stage.random() * 400);
     }
+    await reserve.dismiss();
   },
 };
 
@@ -48,13 +72,15 @@ export const workerMassacre: Scenario = {
   async fault(stage) {
     const { kills, jobs } = stage.pace.massacre;
     const backlog = () => stage.sampler.samples.at(-1)?.backlog ?? 0;
+    const reserve = new Reserve(stage, 4);
     for (let kill = 1; kill <= kills; kill++) {
       // Jobs come as fast as workers go: on a slow machine too there is work in every one that is killed.
       if (kill % filledBy === 1) await fill(stage, (jobs / kills) * filledBy);
-      await replaceKilled(stage, kill);
+      await reserve.replaceKilled();
       await sleep(stage.random() * 250);
       while (backlog() > mostLeft(stage)) await sleep(250);
     }
+    await reserve.dismiss();
   },
   async verify(stage) {
     const { kills } = stage.pace.massacre;
