@@ -33,7 +33,7 @@ import { resultOfReturn, resultOfThrow } from "../../run-result.ts";
 import { anything, json, members, number, open, secret, text } from "./values.ts";
 
 /** Something that takes what a caller or a handler gives it. */
-export interface Target {
+interface Target {
   readonly name: string;
   readonly inputs: fc.Arbitrary<unknown>;
   /** Throws, if anything, a `VenturiError`; what it returns is looked at too. */
@@ -96,7 +96,7 @@ const thrown = fc.oneof(
   text.map((message) => new Error(message)),
 );
 
-export const targets: readonly Target[] = [
+const targets: readonly Target[] = [
   {
     name: "encodeJson",
     inputs: fc.oneof(anything, json),
@@ -345,7 +345,7 @@ function settle(result: Parameters<typeof decideSettlement>[1]): void {
 }
 
 /** Gives a target one input; returns what is wrong with how it took it, or null. */
-export async function wrongWith({ take, isTotal }: Target, input: unknown): Promise<string | null> {
+async function wrongWith({ take, isTotal }: Target, input: unknown): Promise<string | null> {
   try {
     await (take as (value: unknown) => unknown)(open(input));
     return null;
