@@ -90,7 +90,7 @@ export async function judge(client: pg.Client, diaries: Diaries): Promise<Verdic
 }
 
 /** Entries and diaries: what was settled must have been done, and what was done must be accounted for. */
-function compare(
+export function compare(
   entries: readonly Entry[],
   { tried, started, ended }: Diaries,
 ): { twice: number; repeated: number; problems: string[] } {
