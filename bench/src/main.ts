@@ -1,3 +1,4 @@
+import { loadavg } from "node:os";
 import { providePostgres } from "@venturi-tooling/postgres";
 import { BenchContext } from "./context.ts";
 import { dearer, measuredCosts, storeCosts, storedCosts } from "./guard.ts";
@@ -93,6 +94,7 @@ class Bench {
   async #runOne(name: ScenarioName): Promise<void> {
     const { problems, sizes } = this.#context;
     const startedAt = new Date();
+    const [loadBefore = Number.NaN] = loadavg();
     const known = problems.length;
     const outcome = await attempt<unknown>(this.#context, name, () =>
       scenarios[name].run(this.#context),
@@ -103,6 +105,7 @@ class Bench {
       startedAt: startedAt.toISOString(),
       minutes: (Date.now() - startedAt.getTime()) / 60_000,
       rounds: sizes.rounds,
+      loadBefore,
       source: commit(),
       problems: problems.slice(known),
     };

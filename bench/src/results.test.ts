@@ -3,7 +3,14 @@ import { type Results, together } from "./results.ts";
 import { sizes } from "./sizes.ts";
 
 function results(cores: number, name: "drain" | "axis"): Results {
-  const run = { startedAt: name, minutes: 1, rounds: 3, source: "abc", problems: [] };
+  const run = {
+    startedAt: name,
+    minutes: 1,
+    rounds: 3,
+    loadBefore: 0,
+    source: "abc",
+    problems: [],
+  };
   return {
     mode: "quick",
     machine: { cpu: "one", cores, memoryGiB: 1, system: "Linux" },

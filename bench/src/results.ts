@@ -10,6 +10,8 @@ export interface ScenarioRun {
   readonly startedAt: string;
   readonly minutes: number;
   readonly rounds: number;
+  /** Processes that wanted a core in the minute before: what else the machine did. */
+  readonly loadBefore: number;
   /** The commit of venturi that was measured. */
   readonly source: string;
   /** Jobs lost or run twice, and systems that failed. */

@@ -39,14 +39,16 @@ function list(values: Readonly<Record<string, string>>): string {
 }
 
 function runTable({ runs }: Results): string {
-  const rows = Object.entries(runs).map(([name, { startedAt, source, rounds, minutes }]) => [
+  const rows = Object.entries(runs).map(([name, run]) => [
     name,
-    `${startedAt.slice(0, 16).replace("T", " ")} UTC`,
-    source,
-    `${rounds}`,
-    number(minutes, 1),
+    `${run.startedAt.slice(0, 16).replace("T", " ")} UTC`,
+    run.source,
+    `${run.rounds}`,
+    number(run.minutes, 1),
+    number(run.loadBefore, 1),
   ]);
-  return table(["scenario", "run at", "venturi's commit", "rounds", "minutes"], rows);
+  const head = ["scenario", "run at", "venturi's commit", "rounds", "minutes"];
+  return table([...head, "load of the machine just before"], rows);
 }
 
 function head(results: Results): string {
