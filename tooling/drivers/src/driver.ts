@@ -1,4 +1,4 @@
-import type { JobId, UnsentJob } from "@venturi/core";
+import type { JobId, NameOptions, UnsentJob } from "@venturi/core";
 import type { EnqueueItem, EnqueueOptions } from "@venturi/queue";
 import type { PostgresTransaction } from "@venturi/store-postgres";
 
@@ -16,13 +16,29 @@ export interface DriverTransaction {
   readonly store: PostgresTransaction | null;
   /** Runs a statement without parameters by the library's own means. */
   run(sql: string): Promise<unknown>;
+  /** A savepoint, the library's own where it has them: undone when `work` rejects. */
+  nested<T>(work: (inner: Producer) => Promise<T>): Promise<T>;
+}
+
+/** A savepoint by hand. */
+export async function savepoint<T>(
+  run: (sql: string) => Promise<unknown>,
+  work: () => Promise<T>,
+): Promise<T> {
+  await run("savepoint point");
+  try {
+    return await work();
+  } catch (error) {
+    await run("rollback to savepoint point");
+    throw error;
+  }
 }
 
 /** A library that runs SQL, with a connection to the database of the test. */
 export interface Driver {
   readonly producer: Producer;
-  /** The same for a queue of another prefix. */
-  producerOf(prefix: string): Producer;
+  /** The same for the queue of another prefix or schema. */
+  producerOf(names: NameOptions): Producer;
   /** What queues are made over, which is outside of every transaction. */
   readonly outside: PostgresTransaction;
   /** The library's own transaction: committed when `work` resolves, rolled back when it rejects. */

@@ -16,6 +16,11 @@ const store = new PostgresStore({ pool });
 const operator = new Queue(store);
 const newId = createJobIds({ now: Date.now, random: Math.random });
 
+/** What an identifier may hold. */
+const oddNames = { prefix: "odd_9", schema: 'Where "is" it? $1 :x ?? {it}' };
+const odd = new PostgresStore({ pool, ...oddNames });
+await odd.migrate();
+
 /** What a payload may hold that one layer or another could take for its own. */
 const trickyValues: readonly unknown[] = [
   "what? who?? \\? $1 $2 :name ::text -- /* %s %(a)s '' \" \\ \\u0041 \n\t",
@@ -172,6 +177,15 @@ describe.each(drivers)("a producer over $name", ({ connect, isBare = false }) =>
     });
   });
 
+  it("enqueues into a schema of any name", async () => {
+    const elsewhere = driver.producerOf(oddNames);
+    const key = newId();
+    const id = await elsewhere.enqueue(Summed({ key, n: 1 }));
+    expect(await elsewhere.enqueue(Summed({ key, n: 2 }))).toBe(id);
+    expect(await operator.job(id)).toBeNull();
+    expect((await new Queue(odd).job(id))?.payload).toEqual({ key, n: 3 });
+  });
+
   describe("merges", () => {
     it("by constants", async () => {
       const key = `${newId()}?$1`;
@@ -254,6 +268,25 @@ describe.each(drivers)("a producer over $name", ({ connect, isBare = false }) =>
       for (const id of ids) expect(await status(id)).toBe("pending");
     });
 
+    it("goes on after an error in a savepoint", async () => {
+      const [outer, inner, later] = await driver.transaction(async (tx) => {
+        const first = await tx.within().enqueue(Anything({ value: 1 }));
+        let lost: JobId | undefined;
+        const conflict = tx.nested(async (producer) => {
+          lost = await producer.enqueue(Anything({ value: 2 }));
+          await producer.enqueue(Kept({ key: "k", n: 1 }), { id: first });
+        });
+        const about = isBare ? {} : { id: first };
+        await expectFailure(conflict, { code: "id-conflict", sqlState: "VT001", ...about });
+        return [first, lost as JobId, await tx.within().enqueue(Anything({ value: 3 }))];
+      });
+      expect([await status(outer as JobId), await status(later as JobId)]).toEqual([
+        "pending",
+        "pending",
+      ]);
+      expect(await operator.job(inner as JobId)).toBeNull();
+    });
+
     it("ends it with an error, and repeats nothing", async () => {
       const id = await producer.enqueue(Anything({ value: 1 }));
       const conflict = driver.transaction(async (tx) => {
@@ -276,7 +309,9 @@ describe.each(drivers)("a producer over $name", ({ connect, isBare = false }) =>
 
   describe("fails", () => {
     it("as not-migrated where there is nothing to call", async () => {
-      const elsewhere = driver.producerOf("nowhere").enqueue(Anything({ value: "s3cret" }));
+      const elsewhere = driver
+        .producerOf({ prefix: "nowhere" })
+        .enqueue(Anything({ value: "s3cret" }));
       const error = await expectFailure(elsewhere, { code: "not-migrated", sqlState: "42883" });
       expect(error["message"]).not.toContain("s3cret");
     });

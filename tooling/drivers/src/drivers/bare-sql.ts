@@ -1,7 +1,7 @@
-import { type JobId, toUuid, type UnsentJob } from "@venturi/core";
+import { type JobId, type NameOptions, toUuid, type UnsentJob } from "@venturi/core";
 import type { EnqueueItem, EnqueueOptions } from "@venturi/queue";
 import pg from "pg";
-import type { DriverKind, Producer } from "../driver.ts";
+import { type DriverKind, type Producer, savepoint } from "../driver.ts";
 import { surviveLosses } from "../survive-losses.ts";
 
 /** The functions called by hand, as any language can. */
@@ -12,17 +12,19 @@ export const bareSqlDriver: DriverKind = {
     const pool = new pg.Pool({ connectionString, max: 4 });
     surviveLosses(pool);
     return {
-      producer: bareProducer(pool, "venturi", true),
+      producer: bareProducer(pool, {}, true),
       outside: pool,
-      producerOf: (prefix) => bareProducer(pool, prefix, true),
+      producerOf: (names) => bareProducer(pool, names, true),
       async transaction(work) {
         const client = await pool.connect();
         try {
           await client.query("begin");
           const run = (sql: string) => client.query(sql);
           const turns = takingTurns(client);
-          const within = () => bareProducer(turns, "venturi", false);
-          const result = await work({ within, store: null, run });
+          const within = () => bareProducer(turns, {}, false);
+          const nested = <T>(inner: (producer: Producer) => Promise<T>) =>
+            savepoint(run, () => inner(within()));
+          const result = await work({ within, store: null, run, nested });
           await client.query("commit");
           return result;
         } catch (error) {
@@ -55,15 +57,23 @@ function takingTurns(client: Runner): Runner {
 
 type Item = { readonly job: UnsentJob } & EnqueueOptions;
 
-function bareProducer(runner: Runner, prefix: string, repeats: boolean): Producer {
+function bareProducer(
+  runner: Runner,
+  { prefix = "venturi", schema = "public" }: NameOptions,
+  repeats: boolean,
+): Producer {
+  const named = (name: string) => `"${schema.replaceAll('"', '""')}".${prefix}_${name}`;
+
   async function enqueueMany(items: readonly EnqueueItem[]): Promise<JobId[]> {
     for (;;) {
       const jobs = [];
       for (const item of items)
-        jobs.push(await wireJob(runner, prefix, "job" in item ? item : { job: item }));
+        jobs.push(
+          await wireJob(runner, named("merge_candidates_v1"), "job" in item ? item : { job: item }),
+        );
       try {
         const { rows } = await runner.query<{ id: JobId }>(
-          `select ${prefix}_ulid(id::uuid) as id from ${prefix}_enqueue_v1($1::jsonb) order by ord`,
+          `select ${named("ulid")}(id::uuid) as id from ${named("enqueue_v1")}($1::jsonb) order by ord`,
           [JSON.stringify(jobs)],
         );
         return rows.map(({ id }) => id);
@@ -81,7 +91,11 @@ function bareProducer(runner: Runner, prefix: string, repeats: boolean): Produce
 }
 
 /** A job as the function takes it. */
-async function wireJob(runner: Runner, prefix: string, { job, ...options }: Item): Promise<object> {
+async function wireJob(
+  runner: Runner,
+  candidates: string,
+  { job, ...options }: Item,
+): Promise<object> {
   const { kind, payload, dedupKey, merge } = await job.task.prepare(job.input);
   const { priority, headers, delay, runAt, id } = options;
   const given: Record<string, unknown> = { kind, payload: JSON.parse(payload), priority, headers };
@@ -91,19 +105,19 @@ async function wireJob(runner: Runner, prefix: string, { job, ...options }: Item
   if (dedupKey === null) return given;
   given["dedup_key"] = dedupKey;
   if (merge !== "function") return { ...given, merge };
-  return { ...given, decision: await decide(runner, prefix, kind, dedupKey, job.input) };
+  return { ...given, decision: await decide(runner, candidates, kind, dedupKey, job.input) };
 }
 
 /** What the merge function of `Summed` decides. */
 async function decide(
   runner: Runner,
-  prefix: string,
+  candidates: string,
   kind: string,
   dedupKey: string,
   incoming: unknown,
 ): Promise<object> {
   const { rows } = await runner.query<{ candidate: string }>(
-    `select candidate from ${prefix}_merge_candidates_v1($1::jsonb)`,
+    `select candidate from ${candidates}($1::jsonb)`,
     [JSON.stringify([{ kind, dedup_key: dedupKey, limit: 1 }])],
   );
   if (rows[0] === undefined) return { action: "insert" };

@@ -37,13 +37,14 @@ function connect(
   return {
     producer: queue,
     outside: adapt(db),
-    producerOf: (prefix) => new Queue(adapt(db), { prefix }),
+    producerOf: (names) => new Queue(adapt(db), names),
     transaction: (work) =>
       db.transaction((tx) =>
         work({
           within: () => queue.within(adapt(tx)),
           store: adapt(tx),
           run: (text) => tx.execute(sql.raw(text)),
+          nested: (inner) => tx.transaction((point) => inner(queue.within(adapt(point)))),
         }),
       ),
     close,

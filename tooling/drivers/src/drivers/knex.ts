@@ -17,13 +17,14 @@ export const knexDriver: DriverKind = {
     return {
       producer: queue,
       outside: adapt(db),
-      producerOf: (prefix) => new Queue(adapt(db), { prefix }),
+      producerOf: (names) => new Queue(adapt(db), names),
       transaction: (work) =>
         db.transaction((trx) =>
           work({
             within: () => queue.within(adapt(trx)),
             store: adapt(trx),
             run: async (text) => trx.raw(text),
+            nested: (inner) => trx.transaction((point) => inner(queue.within(adapt(point)))),
           }),
         ),
       close: () => db.destroy(),

@@ -1,7 +1,7 @@
 import { Queue } from "@venturi/queue";
 import { CamelCasePlugin, Kysely, PostgresDialect, sql } from "kysely";
 import pg from "pg";
-import type { DriverKind } from "../driver.ts";
+import { type DriverKind, type Producer, savepoint } from "../driver.ts";
 import { surviveLosses } from "../survive-losses.ts";
 
 export const kyselyDriver: DriverKind = {
@@ -17,15 +17,15 @@ export const kyselyDriver: DriverKind = {
     return {
       producer: queue,
       outside: db,
-      producerOf: (prefix) => new Queue(db, { prefix }),
+      producerOf: (names) => new Queue(db, names),
       transaction: (work) =>
-        db.transaction().execute((trx) =>
-          work({
-            within: () => queue.within(trx),
-            store: trx,
-            run: (text) => sql.raw(text).execute(trx),
-          }),
-        ),
+        db.transaction().execute((trx) => {
+          const within = () => queue.within(trx);
+          const run = (text: string) => sql.raw(text).execute(trx);
+          const nested = <T>(inner: (producer: Producer) => Promise<T>) =>
+            savepoint(run, () => inner(within()));
+          return work({ within, store: trx, run, nested });
+        }),
       close: () => db.destroy(),
     };
   },

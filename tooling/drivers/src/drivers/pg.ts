@@ -1,6 +1,6 @@
 import { Queue } from "@venturi/queue";
 import pg from "pg";
-import type { DriverKind } from "../driver.ts";
+import { type DriverKind, type Producer, savepoint } from "../driver.ts";
 
 export const pgDriver: DriverKind = {
   name: "pg",
@@ -12,13 +12,16 @@ export const pgDriver: DriverKind = {
     return {
       producer: queue,
       outside: pool,
-      producerOf: (prefix) => new Queue(pool, { prefix }),
+      producerOf: (names) => new Queue(pool, names),
       async transaction(work) {
         const client = await pool.connect();
         try {
           await client.query("begin");
           const run = (sql: string) => client.query(sql);
-          const result = await work({ within: () => queue.within(client), store: client, run });
+          const within = () => queue.within(client);
+          const nested = <T>(inner: (producer: Producer) => Promise<T>) =>
+            savepoint(run, () => inner(within()));
+          const result = await work({ within, store: client, run, nested });
           await client.query("commit");
           return result;
         } catch (error) {

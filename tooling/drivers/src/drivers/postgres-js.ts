@@ -1,7 +1,7 @@
 import { Queue } from "@venturi/queue";
 import { postgresJs } from "@venturi/queue/adapters";
 import postgres from "postgres";
-import type { Driver, DriverKind } from "../driver.ts";
+import type { Driver, DriverKind, Producer } from "../driver.ts";
 
 export const postgresJsDriver: DriverKind = {
   name: "postgres.js with transforms and types",
@@ -29,7 +29,7 @@ function connect<Types extends Record<string, unknown>>(sql: postgres.Sql<Types>
   return {
     producer: queue,
     outside: postgresJs(sql),
-    producerOf: (prefix) => new Queue(postgresJs(sql), { prefix }),
+    producerOf: (names) => new Queue(postgresJs(sql), names),
     // postgres.js names the type of the result after a list of statements that it might be.
     transaction: <T>(work: Parameters<Driver["transaction"]>[0]) =>
       sql.begin((tx) =>
@@ -37,6 +37,8 @@ function connect<Types extends Record<string, unknown>>(sql: postgres.Sql<Types>
           within: () => queue.within(postgresJs(tx)),
           store: postgresJs(tx),
           run: (text) => tx.unsafe(text),
+          nested: <R>(inner: (producer: Producer) => Promise<R>) =>
+            tx.savepoint((point) => inner(queue.within(postgresJs(point)))) as Promise<R>,
         }),
       ) as Promise<T>,
     // After a lost connection it would wait for ever.

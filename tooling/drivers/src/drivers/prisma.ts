@@ -12,7 +12,7 @@ export const prismaDriver: DriverKind = {
     return {
       producer: queue,
       outside: adapt(client),
-      producerOf: (prefix) => new Queue(adapt(client), { prefix }),
+      producerOf: (names) => new Queue(adapt(client), names),
       transaction: (work) =>
         client.$transaction(
           (tx) =>
@@ -20,6 +20,7 @@ export const prismaDriver: DriverKind = {
               within: () => queue.within(adapt(tx)),
               store: adapt(tx),
               run: (text) => tx.$executeRawUnsafe(text),
+              nested: (inner) => tx.$transaction((point) => inner(queue.within(adapt(point)))),
             }),
           { timeout: 20_000 },
         ),
