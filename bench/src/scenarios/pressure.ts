@@ -126,6 +126,8 @@ async function overload(rig: Rig): Promise<number> {
     await rig.phases.run("at capacity", phaseMs);
     capacity = (rig.crew.handled - before) / ((now() - startedAt) / 1_000);
   });
+  // What was kept waiting is no part of the overload.
+  await rig.phases.runUntil(warmUp, rig.enqueued, 10 * phaseMs);
   const perSecond = 1.5 * Math.max(capacity, 100);
   const jobs = 20 * Math.floor((perSecond * phaseMs) / 20_000);
   const request = { first: rig.enqueued, jobs, bytes: 20, perSecond, perCall: 20 };
