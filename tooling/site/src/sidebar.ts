@@ -82,7 +82,8 @@ export function sidebars(): DefaultTheme.SidebarMulti {
 /** A section whose first page is its index, where there is one. */
 function indexOf(section: string, text: string): Item[] {
   if (!existsSync(join(staging, section, "index.md"))) return [];
-  return [{ text, link: `/${section}/`, items: pagesOf(section) }];
+  const items = pagesOf(section);
+  return [{ text, link: `/${section}/`, ...(items.length > 0 ? { items } : {}) }];
 }
 
 function pagesOf(section: string): Item[] {
