@@ -42,7 +42,7 @@ const benchGate: Gate = commandGate("benchmarks at toy size", {
   env: { DATABASE_URL: undefined, TEST_DATABASE_URL: undefined },
 });
 
-/** Everything that must hold. Tests run one project at a time: some of them measure time. */
+/** Everything that must hold. */
 export function allStages({ serverUrl, oldServerUrl, workFolder }: GateContext): Stage[] {
   const packed = new Packed(`${workFolder}/packed`);
   const on = (url: string) => ({ TEST_DATABASE_URL: url });
@@ -66,6 +66,12 @@ export function allStages({ serverUrl, oldServerUrl, workFolder }: GateContext):
       gates: [
         vitestGate("type tests", { project: "types", root }),
         vitestGate("unit tests", { project: "unit", root }),
+      ],
+    },
+    {
+      // Side by side: they wait more than they compute. Each runs one file at a time, since some measure time.
+      lanes: 2,
+      gates: [
         vitestGate("postgres tests", { project: "postgres", root, env: on(serverUrl) }),
         vitestGate("postgres tests on PostgreSQL 14, in other time zones", {
           project: "postgres",
