@@ -124,6 +124,18 @@ describe("over TLS", () => {
     await expectWakeUp(store, new Queue(store));
   });
 
+  it("of several hosts, the one that answers is asked for the certificate of its own name", async () => {
+    const several = (url: string) => url.replace("@localhost:", "@absent.invalid:5432,localhost:");
+    await using store = await PostgresStore.connect({
+      connectionString: several(tls.passwordUrl),
+      listenConnectionString: several(tls.passwordUrl),
+      ssl: trusting(),
+    });
+    await expectWakeUp(store, new Queue(store));
+    const connections = await connectionsOf("password_user");
+    expect(connections.every(({ ssl }) => ssl)).toBe(true);
+  });
+
   it("a borrowed pool lends its TLS to the LISTEN connection, its key too", async () => {
     const pool = new pg.Pool({ connectionString: tls.certificateUrl, ssl: identified() });
     const store = new PostgresStore({ pool });
