@@ -40,6 +40,7 @@ export function openListenConnection(
 ): ListenConnection {
   const client = createClient();
   let over = false;
+  let isConnected = false;
   let timer: NodeJS.Timeout | undefined;
   const after = (ms: number, what: () => void) => {
     clearTimeout(timer);
@@ -76,7 +77,10 @@ export function openListenConnection(
   expectAnswer(probeMs * 2);
   client
     .connect()
-    .then(() => client.query({ text: `listen ${channel}` }))
+    .then(() => {
+      isConnected = true;
+      return client.query({ text: `listen ${channel}` });
+    })
     .then(() => {
       if (over) return;
       rest();
@@ -89,7 +93,8 @@ export function openListenConnection(
       stop();
       let giveUp: NodeJS.Timeout | undefined;
       const patience = new Promise<void>((resolve) => {
-        giveUp = setTimeout(resolve, farewellMs);
+        // Nobody has answered yet to whom one could say it.
+        giveUp = setTimeout(resolve, isConnected ? farewellMs : 0);
       });
       await Promise.race([client.end().catch(() => undefined), patience]);
       clearTimeout(giveUp);

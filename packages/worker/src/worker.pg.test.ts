@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import { defineTask, isVenturiError } from "@venturi/core";
 import { Queue } from "@venturi/queue";
 import { PostgresStore } from "@venturi/store-postgres";
@@ -139,6 +141,29 @@ describe("starting and stopping", () => {
     controller.abort();
     await worker.stop();
     expect(await ended).toEqual({ unreleased: [] });
+  });
+
+  test("an abort while its listening connection only begins stops it at once", async () => {
+    const sockets: Socket[] = [];
+    const silent = createServer((socket) => sockets.push(socket)).listen(0, "127.0.0.1");
+    await once(silent, "listening");
+    const { port } = silent.address() as AddressInfo;
+    const deaf = await PostgresStore.connect({
+      connectionString: database.url,
+      listenConnectionString: `postgres://nobody@127.0.0.1:${port}/nothing`,
+    });
+    const controller = new AbortController();
+    const ended = new Worker(deaf)
+      .register(Task, () => undefined)
+      .run({ signal: controller.signal });
+    await until(() => sockets.length > 0);
+    const abortedAt = performance.now();
+    controller.abort();
+    expect(await ended).toEqual({ unreleased: [] });
+    expect(performance.now() - abortedAt).toBeLessThan(500);
+    await deaf.close();
+    for (const socket of sockets) socket.destroy();
+    silent.close();
   });
 
   test("a fresh worker on the same store works after another has stopped", async () => {
