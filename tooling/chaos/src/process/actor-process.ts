@@ -1,5 +1,6 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
+import { fakeTime } from "../faults/fake-time.ts";
 import type { ActorTraits, Message, Verb, Verbs } from "./protocol.ts";
 
 interface Waiting {
@@ -28,10 +29,11 @@ export class ActorProcess {
 
   constructor({ name, script, onComplaint, clockSkewMs = 0 }: ActorOptions) {
     this.name = name;
-    const traits: ActorTraits = { clockSkewMs };
+    const faked = fakeTime(clockSkewMs);
+    const traits: ActorTraits = { clockSkewMs: faked ? 0 : clockSkewMs };
     this.#child = fork(script, [JSON.stringify(traits)], {
       execArgv: ["--trace-warnings", "--unhandled-rejections=strict", "--expose-gc"],
-      env: { ...process.env, NODE_OPTIONS: "", NODE_V8_COVERAGE: undefined },
+      env: { ...process.env, NODE_OPTIONS: "", NODE_V8_COVERAGE: undefined, ...faked },
       stdio: ["ignore", "pipe", "pipe", "ipc"],
     });
     for (const stream of [this.#child.stdout, this.#child.stderr])
