@@ -29,7 +29,7 @@ export default defineConfig({
         link: "/introduction",
         activeMatch: "^/(introduction|getting-started|learning|packages|migrating|examples)/?",
       },
-      { text: "Recipes", link: "/recipes/outbox", activeMatch: "^/recipes/" },
+      { text: "Recipes", link: "/recipes/transactional-enqueue", activeMatch: "^/recipes/" },
       {
         text: "Operations",
         link: "/operations/operating",

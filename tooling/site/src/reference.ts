@@ -119,7 +119,7 @@ function publicEntries(): Entry[] {
         {
           name,
           source: `packages/${folder}/${source.replace("./", "")}`,
-          description: path === "." ? manifest.description : "",
+          description: path === "." ? manifest.description : `A part of ${manifest.name}.`,
         },
       ];
     });
