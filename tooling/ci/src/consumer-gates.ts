@@ -94,9 +94,13 @@ function aloneGates(name: string, folder: string, packed: Packed, serverUrl: str
     if (!installed.ok) return installed;
     alone.write(
       "load.cjs",
-      `const a = require("${name}"); import("${name}").then((b) => {
-      if (Object.keys(a).length === 0 || a !== b && Object.keys(a)[0] !== Object.keys(b)[0]) throw new Error("exports nothing");
-    });`,
+      `for (const path of Object.keys(require("./node_modules/${name}/package.json").exports)) {
+        const specifier = "${name}" + path.slice(1);
+        const a = require(specifier);
+        import(specifier).then((b) => {
+          if (Object.keys(a).length === 0 || a !== b && Object.keys(a)[0] !== Object.keys(b)[0]) throw new Error(specifier + " exports nothing");
+        });
+      }`,
     );
     return alone.run(process.execPath, ["load.cjs"]);
   });
