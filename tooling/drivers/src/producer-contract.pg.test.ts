@@ -424,4 +424,20 @@ describe.each(libraries)("over $name", ({ connect }) => {
     expect((await operator.journal(id)).map(({ note }) => note)).toEqual(["not booked", "booked"]);
     await driver.close();
   });
+
+  it("a run that no longer holds its claim cannot commit what it wrote", async () => {
+    const driver = connect(url);
+    const jobId = await driver.producer.enqueue(Anything({ value: 21 }));
+    const lost = { worker: 1, jobId, runCount: 1, note: null, attachment: null };
+    const swallowed = driver.transaction(async (tx) => {
+      await tx.run("insert into orders values (21)");
+      const completing = store.complete(tx.store as PostgresTransaction, lost);
+      await expect(completing).rejects.toMatchObject({ code: "claim-lost", id: jobId });
+    });
+    // Some libraries tell that the commit was refused, some do not.
+    await swallowed.catch(() => undefined);
+    expect(await orders()).toEqual([]);
+    expect(await status(jobId)).toBe("pending");
+    await driver.close();
+  });
 });
