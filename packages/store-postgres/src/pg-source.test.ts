@@ -17,9 +17,9 @@ async function patience(verb: string): Promise<number | undefined> {
 }
 
 test.each(["beat", "claim", "settle", "recover", "hand_back", "extend_lease"])(
-  "what a worker lives by is given up when nobody answers for ten seconds: %s",
+  "what a worker lives by is given up when nobody answers for eight seconds: %s",
   async (verb) => {
-    expect(await patience(verb)).toBe(10_000);
+    expect(await patience(verb)).toBe(8_000);
   },
 );
 

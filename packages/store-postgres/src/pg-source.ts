@@ -2,6 +2,7 @@ import type { Logger } from "@venturi/core";
 import type { Row, SqlConnection, SqlSource } from "./database.ts";
 import { type PgClientLike, type PgPoolLike, type PgQueryable, plainTypes } from "./pg-like.ts";
 import type { Statement } from "./sql/statement.ts";
+import { SuspectConnections } from "./suspect-connections.ts";
 
 export interface PgSourceOptions {
   readonly preparedStatements: boolean;
@@ -16,10 +17,21 @@ export function pgSource(
   { preparedStatements, owned, logger }: PgSourceOptions,
 ): SqlSource {
   guardPool(pool, logger);
+  const suspects = SuspectConnections.of(pool);
   return {
-    run: (statement, values) => run(pool, statement, values, preparedStatements),
+    async run(statement, values) {
+      try {
+        if (!suspects.isAny) return await run(pool, statement, values, preparedStatements);
+        return await onClient(await suspects.connect(), (client) =>
+          run(client, statement, values, preparedStatements),
+        );
+      } catch (error) {
+        suspects.learn(error);
+        throw error;
+      }
+    },
     async transaction(work) {
-      const client = await pool.connect();
+      const client = await suspects.connect();
       // A checked-out client whose connection dies tells nobody but itself, and unheard ends the process.
       const onError = () => undefined;
       client.on("error", onError);
@@ -27,6 +39,7 @@ export function pgSource(
       try {
         return await inTransaction(client, preparedStatements, work);
       } catch (error) {
+        suspects.learn(error);
         // Whatever state the session is in, nobody else should meet it.
         broken = error instanceof Error ? error : new Error("transaction failed");
         throw error;
@@ -37,6 +50,20 @@ export function pgSource(
     },
     close: () => (owned ? pool.end() : Promise.resolve()),
   };
+}
+
+async function onClient<T>(
+  client: PgClientLike,
+  work: (client: PgClientLike) => Promise<T>,
+): Promise<T> {
+  try {
+    const result = await work(client);
+    client.release();
+    return result;
+  } catch (error) {
+    client.release(true);
+    throw error;
+  }
 }
 
 /** A `pg` client whose transaction somebody else began and will end. */
@@ -60,7 +87,7 @@ async function inTransaction<T>(
  * How long a prompt statement may go unanswered, in milliseconds. A connection that a network has forgotten reports
  * nothing: whoever waits on it would wait for as long as the operating system keeps trying, a quarter of an hour.
  */
-const answerMs = 10_000;
+const answerMs = 8_000;
 
 /** The same for a commit, behind which the work of a migration may lie. */
 const commitMs = 60_000;

@@ -1,0 +1,57 @@
+import { EventEmitter } from "node:events";
+import { expect, test } from "vitest";
+import type { PgClientLike, PgPoolLike } from "./pg-like.ts";
+import { SuspectConnections } from "./suspect-connections.ts";
+
+/** A pool that lends out what idles, and else makes a connection. */
+function poolWith(idle: string[]) {
+  const ended: string[] = [];
+  const clients = new Map<string, PgClientLike>();
+  const events = new EventEmitter();
+  const client = (name: string): PgClientLike => ({
+    query: async () => ({ rows: [] }),
+    on: () => undefined,
+    removeListener: () => undefined,
+    release: (broken) => void (broken ? ended.push(name) : idle.push(name)),
+  });
+  for (const name of idle) clients.set(name, client(name));
+  const pool = Object.assign(events, {
+    query: async () => ({ rows: [] }),
+    end: async () => undefined,
+    options: { max: 5 },
+    connect: async () => {
+      const name = idle.pop() ?? `new ${clients.size}`;
+      const known = clients.get(name);
+      if (known !== undefined) return known;
+      const made = client(name);
+      clients.set(name, made);
+      events.emit("connect", made);
+      return made;
+    },
+  }) as PgPoolLike;
+  return {
+    pool,
+    ended,
+    nameOf: (lent: PgClientLike) => [...clients].find(([, it]) => it === lent)?.[0],
+  };
+}
+
+test("connections as old as one on which nobody answered are ended, not waited for", async () => {
+  const { pool, ended, nameOf } = poolWith(["a", "b"]);
+  const suspects = SuspectConnections.of(pool);
+  suspects.learn(new Error("Query read timeout"));
+  const lent = await suspects.connect();
+  expect(nameOf(lent)).toBe("new 2");
+  expect(ended).toEqual(["b", "a"]);
+  lent.release();
+  expect(await suspects.connect()).toBe(lent);
+});
+
+test("other errors put nobody under suspicion", async () => {
+  const { pool, ended, nameOf } = poolWith(["a"]);
+  const suspects = SuspectConnections.of(pool);
+  suspects.learn(new Error("deadlock detected"));
+  expect(suspects.isAny).toBe(false);
+  expect(nameOf(await suspects.connect())).toBe("a");
+  expect(ended).toEqual([]);
+});
