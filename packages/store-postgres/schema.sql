@@ -403,7 +403,8 @@ begin
         -- Decided by a producer that found nobody to merge with: is that still so?
         if exists (select 1 from "public"."venturi_queue" q where q.kind_id = v_kind_ids[i] and q.dedup_key = v_keys[i] and q.claimed_by is null
             and not coalesce(v_decision -> 'skipped', '[]') ? q.job_id::text) then raise exception 'the pending jobs of this key have changed' using errcode = 'VT003',
-          detail = coalesce((select string_agg(u.id::text, ' ') from unnest(v_ids, v_states) u(id, state) where u.state = 'r'), ''),
+          detail = coalesce((select string_agg(u.id::text, ' ') from unnest(v_ids, v_states, v_firsts) u(id, state, first_ord)
+            where u.state = 'r' and u.first_ord is null), ''),
           hint = 'Read the candidates again and decide again.'; end if;
       elsif v_action <> 'independent' then
         -- Locked, so that no claim slips in between the decision and what it writes.
@@ -415,7 +416,8 @@ begin
           order by q.seq limit 1 for update;
         v_found := found;
         if not v_found and v_decision is not null then raise exception 'the pending jobs of this key have changed' using errcode = 'VT003',
-          detail = coalesce((select string_agg(u.id::text, ' ') from unnest(v_ids, v_states) u(id, state) where u.state = 'r'), ''),
+          detail = coalesce((select string_agg(u.id::text, ' ') from unnest(v_ids, v_states, v_firsts) u(id, state, first_ord)
+            where u.state = 'r' and u.first_ord is null), ''),
           hint = 'Read the candidates again and decide again.'; end if;
       end if;
       if not v_found then

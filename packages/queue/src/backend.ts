@@ -30,9 +30,13 @@ export function transactionLanes(send: Send): Lanes {
   return oneLane(new EnqueueLane({ send, coalesces: () => false, isolates: () => false }));
 }
 
+/** A transaction that is still open holds the key of some job. */
+const lockNotAvailable = "55P03";
+
 /** Whether one job may be to blame for a failed statement; most others are the whole database's. */
 export function mayBeOneJobs(error: unknown): boolean {
   if (!isVenturiError(error)) return true;
+  if (error.code === "merge" || error.sqlState === lockNotAvailable) return true;
   if (error.isRetryable || error.code === "not-migrated" || error.code === "closed") return false;
   return error.sqlState === undefined || !connectionStates.test(error.sqlState);
 }

@@ -135,3 +135,29 @@ it("a job without a key does not wait for a key that an open transaction holds",
     await pool.end();
   }
 });
+
+describe("a key that an open transaction holds", () => {
+  it("fails only the call that needs it, not those that share its statement", async () => {
+    const holder = await database.pool.connect();
+    await holder.query("begin");
+    await new Queue(holder).enqueue(Replaced({ key: "held", n: 1 }));
+    const impatient = new pg.Pool({
+      connectionString: database.url,
+      options: "-c lock_timeout=200ms",
+    });
+    const queue = new Queue(impatient);
+    const [held, ...others] = await Promise.allSettled([
+      queue.enqueue(Replaced({ key: "held", n: 2 })),
+      queue.enqueue(Replaced({ key: "free 1", n: 3 })),
+      queue.enqueue(Kept({ key: "free 2", n: 4 })),
+    ]);
+    expect(held).toMatchObject({
+      status: "rejected",
+      reason: { code: "database", sqlState: "55P03", isRetryable: true },
+    });
+    expect(others.map(({ status }) => status)).toEqual(["fulfilled", "fulfilled"]);
+    await holder.query("commit");
+    holder.release();
+    await impatient.end();
+  });
+});

@@ -1,5 +1,6 @@
 import { EventEmitter, once } from "node:events";
 import {
+  createJobIds,
   type Decision,
   defineTask,
   type JobId,
@@ -289,6 +290,25 @@ describe.each([
     await small.end();
   });
 
+  it("a repeat and a new job given twice, in one call: the new one counts once, in whatever order", async () => {
+    for (const order of ["KUU", "UUK", "KKU", "KUVUV"]) {
+      const key = `twice ${order}`;
+      await queue.enqueue(Add({ key, n: 1 }));
+      const newId = createJobIds({ now: Date.now, random: Math.random });
+      const ids = new Map([..."KUV"].map((name) => [name, newId()]));
+      const item = (name: string) => ({ job: Add({ key, n: 1 }), id: ids.get(name) });
+      const { job, ...options } = item("K");
+      await queue.enqueue(job, options);
+      const items = [...order].map(item);
+      const stored = await queue.enqueueMany(items);
+      expect(new Set(stored).size).toBe(1);
+      expect((await operator.job(stored[0] as string))?.payload).toEqual({
+        key,
+        n: 2 + new Set(order).size - 1,
+      });
+    }
+  });
+
   it("repeats with the same id return what the first call did", async () => {
     const id = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
     const merged = "01ARZ3NDEKTSV4RRFFQ69G5FAW";
@@ -353,6 +373,13 @@ describe("pending jobs that cannot be decoded", () => {
 
 describe("a race", () => {
   /** A queue to which something happens between reading and deciding, a number of times. */
+  /** An addition of another process: those of this one take turns. */
+  const addElsewhere = () =>
+    pool.query(`with body as (
+        update venturi_jobs set version = coalesce(version, 0) + 1,
+          payload = jsonb_set(payload, '{n}', to_jsonb((payload ->> 'n')::int + 1)) returning id)
+      update venturi_queue q set version = q.version + 1 from body where q.job_id = body.id`);
+
   function interrupted(happening: () => Promise<unknown>, times = 1): Queue {
     let left = times;
     return new Queue({
@@ -389,7 +416,7 @@ describe("a race", () => {
 
   it("with another merge, many times over, loses nothing", async () => {
     const id = await operator.enqueue(add(1));
-    const queue = interrupted(() => operator.enqueue(add(1)), 5);
+    const queue = interrupted(addElsewhere, 5);
     expect(await queue.enqueue(add(10))).toBe(id);
     expect(await operator.job(id)).toMatchObject({ payload: { n: 16 } });
   });
@@ -402,7 +429,7 @@ describe("a race", () => {
 
   it("that never ends is a retryable merge after ten seconds", async () => {
     await operator.enqueue(add(1));
-    const queue = interrupted(() => operator.enqueue(add(1)), Number.POSITIVE_INFINITY);
+    const queue = interrupted(addElsewhere, Number.POSITIVE_INFINITY);
     const startedAt = performance.now();
     const error = { code: "merge", isRetryable: true, sqlState: "VT003" };
     await expect(queue.enqueue(add(2))).rejects.toMatchObject(error);

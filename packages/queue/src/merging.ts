@@ -118,7 +118,8 @@ export function mergeUntilSent(
         }),
       );
     },
-    { startedAt },
+    // The second one is in turn, where it is repeated by itself.
+    { startedAt, leastAttempts: 2 },
   );
 }
 

@@ -40,6 +40,17 @@ it("passes the conflict on after ten seconds", async () => {
   expect(statement.mock.calls.length).toBeLessThan(40);
 });
 
+it("tries three times at least, however long an attempt has waited", async () => {
+  const statement = vi.fn(async () => {
+    await new Promise((resolve) => setTimeout(resolve, 11_000));
+    throw failure("40P01");
+  });
+  const result = expect(repeatConflicts(statement)).rejects.toThrow("failed");
+  await vi.runAllTimersAsync();
+  await result;
+  expect(statement).toHaveBeenCalledTimes(3);
+});
+
 it.each(["53300", "57P01", "23505"])("does not repeat %s", async (sqlState) => {
   const error = failure(sqlState);
   const statement = failing(error);

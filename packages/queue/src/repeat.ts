@@ -21,6 +21,8 @@ export interface RepeatOptions {
   readonly startedAt?: number;
   /** What the delays between attempts grow to. Default: 1,000. */
   readonly maxDelayMs?: number;
+  /** How often it is tried at least: an attempt may have waited all that time for a lock. Default: 3. */
+  readonly leastAttempts?: number;
 }
 
 /**
@@ -32,9 +34,10 @@ export interface RepeatOptions {
  */
 export async function repeatConflicts<T>(
   statement: (conflict: unknown) => Promise<T>,
-  { startedAt = performance.now(), maxDelayMs = 1_000 }: RepeatOptions = {},
+  { startedAt = performance.now(), maxDelayMs = 1_000, leastAttempts = 3 }: RepeatOptions = {},
 ): Promise<T> {
   let conflict: unknown;
+  let attempts = 0;
   for (let delayMs = firstDelayMs; ; delayMs = Math.min(delayMs * 2, maxDelayMs)) {
     try {
       return await statement(conflict);
@@ -44,9 +47,11 @@ export async function repeatConflicts<T>(
       if (!isConflict(error)) throw error;
       conflict = error;
     }
+    attempts += 1;
     // Anywhere up to the delay: of many that lose the same conflict, few should come back together.
     const jitteredMs = delayMs * Math.random();
-    if (performance.now() - startedAt + jitteredMs > maxRepeatMs) throw conflict;
+    const isOver = performance.now() - startedAt + jitteredMs > maxRepeatMs;
+    if (isOver && attempts >= leastAttempts) throw conflict;
     await new Promise((resolve) => setTimeout(resolve, jitteredMs));
   }
 }

@@ -54,6 +54,14 @@ test("a number stays what it is", () => {
   const ahead = new ClaimAhead(7, 4);
   expect(ahead.target).toBe(7);
   work(ahead, {});
+});
+
+test("a number is claimed ahead again once a handler has ended", () => {
+  const ahead = new ClaimAhead(7, 4);
   ahead.stalled();
+  expect(ahead.target).toBe(0);
+  ahead.idle(10);
+  expect(ahead.target).toBe(0);
+  ahead.ended(5, 20);
   expect(ahead.target).toBe(7);
 });

@@ -44,11 +44,15 @@ export class ClaimAhead {
     if (this.#busySince === null) return;
     this.#busyMs += now - this.#busySince;
     this.#busySince = null;
-    this.#decide();
+    if (this.#prefetch === "auto") this.#decide();
   }
 
   /** A handler has ended. */
   ended(tookMs: number, now: number): void {
+    if (this.#prefetch !== "auto") {
+      this.#target = this.#prefetch;
+      return;
+    }
     this.#finished += 1;
     this.#tookMs += tookMs;
     if (this.#busySince === null) return;
@@ -57,23 +61,24 @@ export class ClaimAhead {
     this.#decide();
   }
 
-  /** What was claimed ahead has waited for too long: whatever was observed, it is no longer so. */
+  /**
+   * What was claimed ahead has waited for too long. Whatever was observed is no longer so, and nothing is claimed
+   * ahead before a handler has ended: it would be claimed only to be handed back.
+   */
   stalled(): void {
-    if (this.#prefetch === "auto") this.#target = 0;
+    this.#target = 0;
     this.#startOver();
   }
 
   #decide(): void {
     const enough = windowRounds * this.#concurrency;
     if (this.#busyMs < windowMs && this.#finished < enough) return;
-    if (this.#prefetch === "auto") {
-      this.#target = planAhead({
-        finished: this.#finished,
-        tookMs: this.#tookMs,
-        busyMs: this.#busyMs,
-        concurrency: this.#concurrency,
-      });
-    }
+    this.#target = planAhead({
+      finished: this.#finished,
+      tookMs: this.#tookMs,
+      busyMs: this.#busyMs,
+      concurrency: this.#concurrency,
+    });
     this.#startOver();
   }
 

@@ -75,6 +75,19 @@ test.each([true, false])("nothing is kept for more than a third of its lease", a
   expect(overdue).toEqual(["a"]);
 });
 
+test("a short lease behind a long one is not kept longer for it", async () => {
+  const buffer = bufferOf(false);
+  buffer.push(runOf("long"));
+  buffer.watch();
+  buffer.push(runOf("short", 1_500));
+  buffer.watch();
+  await clock.advance(480);
+  expect(overdue).toEqual(["short"]);
+  expect(buffer.waiting().map(({ name }) => name)).toEqual(["long"]);
+  await clock.advance(300_000);
+  expect(overdue).toEqual(["short", "long"]);
+});
+
 test("a number of jobs claimed ahead is kept for longer than a second", async () => {
   const buffer = bufferOf(false);
   buffer.push(runOf("a"));

@@ -29,6 +29,9 @@ export class ClaimBuffer<Run extends Buffered> {
   #runs: Run[] = [];
   /** Where the first of them is: taking from the front of an array moves all the others. */
   #head = 0;
+  /** When the first of those that came is to be handed back; it may have started meanwhile. */
+  #earliest = Number.POSITIVE_INFINITY;
+  #armedFor = Number.POSITIVE_INFINITY;
   #cancel: CancelTimer | null = null;
 
   constructor(options: ClaimBufferOptions<Run>) {
@@ -41,6 +44,7 @@ export class ClaimBuffer<Run extends Buffered> {
 
   push(run: Run): void {
     this.#runs.push(run);
+    this.#earliest = Math.min(this.#earliest, this.#until(run));
   }
 
   shift(): Run | undefined {
@@ -74,31 +78,32 @@ export class ClaimBuffer<Run extends Buffered> {
 
   /** Sees to it that what is left is not kept for too long. */
   watch(): void {
-    if (this.size === 0 || this.#cancel !== null) return;
+    if (this.size === 0 || this.#earliest >= this.#armedFor) return;
     const { clock } = this.#options;
-    const earliest = this.waiting().reduce(
-      (least, run) => Math.min(least, this.#until(run)),
-      Number.POSITIVE_INFINITY,
-    );
-    this.#cancel = clock.after(earliest - clock.now(), () => {
-      this.#cancel = null;
-      this.#look();
-    });
+    this.stop();
+    this.#armedFor = this.#earliest;
+    this.#cancel = clock.after(this.#armedFor - clock.now(), () => this.#look());
   }
 
   stop(): void {
     this.#cancel?.();
     this.#cancel = null;
+    this.#armedFor = Number.POSITIVE_INFINITY;
   }
 
   #look(): void {
-    const waiting = this.waiting();
+    this.stop();
     const now = this.#options.clock.now();
-    const overdue = waiting.filter((run) => this.#until(run) <= now);
-    if (overdue.length > 0) {
-      this.#replace(waiting.filter((run) => this.#until(run) > now));
-      this.#options.onOverdue(overdue);
+    const kept: Run[] = [];
+    const overdue: Run[] = [];
+    this.#earliest = Number.POSITIVE_INFINITY;
+    for (const run of this.waiting()) {
+      const until = this.#until(run);
+      (until <= now ? overdue : kept).push(run);
+      if (until > now) this.#earliest = Math.min(this.#earliest, until);
     }
+    this.#replace(kept);
+    if (overdue.length > 0) this.#options.onOverdue(overdue);
     this.watch();
   }
 

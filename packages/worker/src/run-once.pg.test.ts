@@ -136,6 +136,31 @@ describe("runOnce", () => {
     expect(await worker.runOnce({ signal: AbortSignal.abort() })).toEqual(zero);
   });
 
+  test("ends only when nothing waits, also of a kind that was at its cap", async () => {
+    const Capped = defineTask({ kind: "once_capped", payload });
+    const Free = defineTask({ kind: "once_free", payload });
+    for (let round = 0; round < 5; round += 1) {
+      await queue.enqueueMany(Array.from({ length: 40 }, (_, n) => Capped({ n })));
+      await queue.enqueue(Free({ n: 0 }));
+      const worker = new Worker(store, { concurrency: 10, prefetch: 0 })
+        .register(Capped, () => new Promise((resolve) => setTimeout(resolve, 1)), { cap: 2 })
+        .register(Free, () => undefined);
+      expect(await worker.runOnce()).toEqual({ ...zero, completed: 41 });
+    }
+  });
+
+  test("runs no job twice, however its claims and settlements cross", async () => {
+    const Task = defineTask({ kind: "once_each", payload });
+    const runs = new Map<number, number>();
+    await queue.enqueueMany(Array.from({ length: 800 }, (_, n) => Task({ n })));
+    const worker = new Worker(store, { concurrency: 1 }).register(Task, ({ n }) => {
+      runs.set(n, (runs.get(n) ?? 0) + 1);
+      return Outcome.pauseFor(0);
+    });
+    expect(await worker.runOnce()).toEqual({ ...zero, paused: 800 });
+    expect([...runs.values()].every((count) => count === 1)).toBe(true);
+  });
+
   test("rejects beside a run in progress, and a second one beside the first", async () => {
     const Task = defineTask({ kind: "beside", payload });
     await queue.enqueue(Task({ n: 1 }));

@@ -10,7 +10,7 @@ import {
 } from "@venturi/core";
 import { ClaimAhead } from "./claim-ahead.ts";
 import { ClaimCheck } from "./claim-check.ts";
-import { ClaimLoop } from "./claim-loop.ts";
+import { type ClaimBatch, ClaimLoop } from "./claim-loop.ts";
 import type { Clock } from "./clock.ts";
 import { Completer } from "./completer.ts";
 import { Dispatcher } from "./dispatcher.ts";
@@ -233,10 +233,11 @@ class Session {
           this.#held.add(id, runCount);
           this.#heartbeat.noticeLease(leaseMs);
         }
-        this.#dispatcher.start(batch);
+        this.#dispatcher.start(once ? this.#withoutSeen(batch) : batch);
       },
       onEmpty: () => {
-        if (once && this.#isAtRest()) shutdown.request();
+        // A kind that was at its cap has not been asked for.
+        if (once && this.#isAtRest() && !slots.expectsMore) shutdown.request();
       },
     });
   }
@@ -307,6 +308,18 @@ class Session {
 
   #forget({ job }: Run): void {
     this.#held.remove(job.id, job.runCount);
+  }
+
+  /**
+   * What a claim brought but for the jobs that this session has re-pended: the claim may have been on its way
+   * already. These are given back.
+   */
+  #withoutSeen(batch: ClaimBatch): ClaimBatch {
+    const again = batch.jobs.filter(({ id }) => this.#seen.has(id));
+    for (const { id, runCount, kind, leaseMs } of again) {
+      this.#undo({ jobId: id, runCount, kind, leaseEndsAt: batch.sentAt + leaseMs });
+    }
+    return { ...batch, jobs: batch.jobs.filter(({ id }) => !this.#seen.has(id)) };
   }
 
   #undo(claim: UnstartedClaim): void {

@@ -105,6 +105,11 @@ export class Slots {
     return [...this.#lost, ...this.#undoing];
   }
 
+  /** Whether any kind may have jobs waiting that no claim has asked for yet. */
+  get expectsMore(): boolean {
+    return this.#kinds.some(({ mayWait }) => mayWait);
+  }
+
   /** Something may have become due. */
   expectAll(): void {
     for (const kind of this.#kinds) kind.mayWait = true;

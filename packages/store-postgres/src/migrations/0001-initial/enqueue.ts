@@ -306,10 +306,11 @@ function nextSeq(n: Names): string {
 
 /**
  * The queue has changed since the producer looked: nothing is written, and the choice starts over. The detail names
- * the jobs that are repeats, so that it counts on nothing becoming of them.
+ * the jobs that earlier calls have stored, so that it counts on nothing becoming of them.
  */
 const again = `raise exception 'the pending jobs of this key have changed' using errcode = 'VT003',
-          detail = coalesce((select string_agg(u.id::text, ' ') from unnest(v_ids, v_states) u(id, state) where u.state = 'r'), ''),
+          detail = coalesce((select string_agg(u.id::text, ' ') from unnest(v_ids, v_states, v_firsts) u(id, state, first_ord)
+            where u.state = 'r' and u.first_ord is null), ''),
           hint = 'Read the candidates again and decide again.';`;
 
 /** The lock space is shared with the user's application, so the class comes from schema and prefix. */
