@@ -20,13 +20,18 @@ export function pgSource(
   const suspects = SuspectConnections.of(pool);
   return {
     async run(statement, values) {
+      const { name } = statement;
+      const options = { preparedStatements, answerMs: suspects.patienceMs(name) };
       try {
-        if (!suspects.isAny) return await run(pool, statement, values, preparedStatements);
-        return await onClient(await suspects.connect(), (client) =>
-          run(client, statement, values, preparedStatements),
-        );
+        const rows = suspects.isAny
+          ? await onClient(await suspects.connect(), (client) =>
+              run(client, statement, values, options),
+            )
+          : await run(pool, statement, values, options);
+        suspects.answered(name);
+        return rows;
       } catch (error) {
-        suspects.learn(error);
+        suspects.learn(name, error);
         throw error;
       }
     },
@@ -39,7 +44,7 @@ export function pgSource(
       try {
         return await inTransaction(client, preparedStatements, work);
       } catch (error) {
-        suspects.learn(error);
+        suspects.learn("transaction", error);
         // Whatever state the session is in, nobody else should meet it.
         broken = error instanceof Error ? error : new Error("transaction failed");
         throw error;
@@ -68,7 +73,8 @@ async function onClient<T>(
 
 /** A `pg` client whose transaction somebody else began and will end. */
 export function pgTransaction(client: PgQueryable, preparedStatements: boolean): SqlConnection {
-  return { run: (statement, values) => run(client, statement, values, preparedStatements) };
+  const options = { preparedStatements, answerMs };
+  return { run: (statement, values) => run(client, statement, values, options) };
 }
 
 async function inTransaction<T>(
@@ -83,20 +89,23 @@ async function inTransaction<T>(
   return result;
 }
 
-/**
- * How long a prompt statement may go unanswered, in milliseconds. A connection that a network has forgotten reports
- * nothing: whoever waits on it would wait for as long as the operating system keeps trying, a quarter of an hour.
- */
+/** How long a prompt statement in a transaction may go unanswered, in milliseconds. */
 const answerMs = 8_000;
 
 /** The same for a commit, behind which the work of a migration may lie. */
 const commitMs = 60_000;
 
+interface RunOptions {
+  readonly preparedStatements: boolean;
+  /** How long a prompt statement may go unanswered, in milliseconds. */
+  readonly answerMs: number;
+}
+
 async function run(
   queryable: PgQueryable,
   { name, text, isPrompt = false }: Statement,
   values: readonly unknown[],
-  preparedStatements: boolean,
+  { preparedStatements, answerMs }: RunOptions,
 ): Promise<readonly Row[]> {
   const within = isPrompt ? { query_timeout: answerMs } : {};
   const query = { text, values: [...values], types: plainTypes, ...within };

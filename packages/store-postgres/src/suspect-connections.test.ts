@@ -39,7 +39,7 @@ function poolWith(idle: string[]) {
 test("connections as old as one on which nobody answered are ended, not waited for", async () => {
   const { pool, ended, nameOf } = poolWith(["a", "b"]);
   const suspects = SuspectConnections.of(pool);
-  suspects.learn(new Error("Query read timeout"));
+  suspects.learn("claim", new Error("Query read timeout"));
   const lent = await suspects.connect();
   expect(nameOf(lent)).toBe("new 2");
   expect(ended).toEqual(["b", "a"]);
@@ -50,8 +50,23 @@ test("connections as old as one on which nobody answered are ended, not waited f
 test("other errors put nobody under suspicion", async () => {
   const { pool, ended, nameOf } = poolWith(["a"]);
   const suspects = SuspectConnections.of(pool);
-  suspects.learn(new Error("deadlock detected"));
+  suspects.learn("claim", new Error("deadlock detected"));
   expect(suspects.isAny).toBe(false);
   expect(nameOf(await suspects.connect())).toBe("a");
   expect(ended).toEqual([]);
+});
+
+test("a statement that goes unanswered again and again is waited for twice as long each time, until it is answered", () => {
+  const suspects = SuspectConnections.of(poolWith([]).pool);
+  const timeout = new Error("Query read timeout");
+  expect(suspects.patienceMs("claim")).toBe(8_000);
+  suspects.learn("claim", timeout);
+  suspects.learn("claim", timeout);
+  expect(suspects.patienceMs("claim")).toBe(32_000);
+  expect(suspects.patienceMs("beat")).toBe(8_000);
+  for (let n = 0; n < 20; n += 1) suspects.learn("claim", timeout);
+  expect(suspects.patienceMs("claim")).toBe(900_000);
+  suspects.answered("beat");
+  suspects.answered("claim");
+  expect(suspects.patienceMs("claim")).toBe(8_000);
 });

@@ -1,5 +1,13 @@
 import type { PgClientLike, PgPoolLike } from "./pg-like.ts";
 
+/**
+ * How long a prompt statement may go unanswered at first, in milliseconds. A connection that a network has forgotten
+ * reports nothing: whoever waits on it would wait for as long as the operating system keeps trying, a quarter of an
+ * hour.
+ */
+const firstPatienceMs = 8_000;
+const mostPatienceMs = 900_000;
+
 /** By then a pool has let go of what idled in it, in milliseconds. */
 const suspectMs = 60_000;
 
@@ -16,6 +24,8 @@ export class SuspectConnections {
   readonly #pool: PgPoolLike;
   #fresh = new WeakSet<object>();
   #until = Number.NEGATIVE_INFINITY;
+  /** By statement, where it is not the first. */
+  readonly #patienceMs = new Map<string, number>();
 
   /** Those of a pool: the same for all stores that it is lent to, since each listens to it. */
   static of(pool: PgPoolLike & { [kept]?: SuspectConnections }): SuspectConnections {
@@ -38,9 +48,24 @@ export class SuspectConnections {
     return performance.now() < this.#until;
   }
 
+  /**
+   * How long this statement may go unanswered. It doubles each time: a server that is there but holds the statement up,
+   * behind a lock on its table, say, goes on with it when its connection is given up, and each of those occupies
+   * another process of the server.
+   */
+  patienceMs(statement: string): number {
+    return this.#patienceMs.get(statement) ?? firstPatienceMs;
+  }
+
+  /** Hears that a statement was answered. */
+  answered(statement: string): void {
+    if (this.#patienceMs.size > 0) this.#patienceMs.delete(statement);
+  }
+
   /** Hears how a statement failed. */
-  learn(error: unknown): void {
+  learn(statement: string, error: unknown): void {
     if (!(error instanceof Error) || error.message !== "Query read timeout") return;
+    this.#patienceMs.set(statement, Math.min(this.patienceMs(statement) * 2, mostPatienceMs));
     this.#fresh = new WeakSet();
     this.#until = performance.now() + suspectMs;
   }
