@@ -94,9 +94,13 @@ function toRunner(value: unknown, preparedStatements: boolean, argument: string)
   if (isKyselyLike(value)) return kyselyRunner(value);
   if (isPgLike(value)) return pgRunner(value, preparedStatements);
   if (isExecutor(value)) return executorRunner(value);
+  const transaction =
+    "pass the pg client on which you began it, a Kysely transaction, that of another library through its adapter, as in within(adapters.drizzle(tx)), or { query(text, params) }";
+  const anything =
+    "pass a pg Pool, Client or PoolClient, a Kysely instance or transaction, a store, what an adapter of @venturi/queue/adapters makes, or { query(text, params) }";
   throw invalidArgument(
     argument,
     "is nothing that a queue can enqueue through",
-    "pass a pg Pool, Client or PoolClient, a Kysely instance or transaction, a store, what an adapter of @venturi/queue/adapters makes, or { query(text, params) }",
+    argument === "tx" ? transaction : anything,
   );
 }
