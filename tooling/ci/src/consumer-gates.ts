@@ -6,6 +6,7 @@ import { Consumer } from "./consumer.ts";
 import { asCommonJs, importedPackages } from "./consumer-sources.ts";
 import { allBlocks } from "./documents.ts";
 import type { Gate, GateResult, Stage } from "./gate.ts";
+import { GettingStarted } from "./getting-started-project.ts";
 import type { Packed } from "./packing.ts";
 import { packageFolders } from "./paths.ts";
 
@@ -17,7 +18,8 @@ export function consumerStages(folder: string, packed: Packed, serverUrl: string
   const install = gate("a consumer installs all packages", async () => {
     all.write("quick-start.mts", quickStart());
     all.write("quick-start.cts", asCommonJs(quickStart()));
-    return all.install([...names, "pg", "kysely", "valibot", "@types/pg", "@types/node"]);
+    const others = ["pg", "kysely", "drizzle-orm", "valibot", "@types/pg", "@types/node"];
+    return all.install([...names, ...others]);
   });
   const compile = (["5.9", "6.0"] as const).map((version) =>
     gate(`the quick start compiles with TypeScript ${version}, ESM and CommonJS`, () =>
@@ -47,6 +49,16 @@ export function consumerStages(folder: string, packed: Packed, serverUrl: string
       inDatabase(serverUrl, (url) => all.run(process.execPath, [file], { DATABASE_URL: url })),
     ),
   );
+  const pages = (["5.9", "6.0"] as const).map((version) =>
+    gate(
+      `the files of getting started compile as printed with TypeScript ${version}, and run`,
+      async () => {
+        const project = new GettingStarted(all, version);
+        const built = await project.build();
+        return built.ok ? inDatabase(serverUrl, (url) => project.run(url)) : built;
+      },
+    ),
+  );
   const others = gate("the quick start runs with the oldest pg and the newest kysely", async () => {
     const consumer = new Consumer(join(folder, "others"), packed, {
       pg: "8.11.0",
@@ -61,7 +73,7 @@ export function consumerStages(folder: string, packed: Packed, serverUrl: string
   });
   return [
     { lanes: 1, gates: [install] },
-    { lanes: 2, gates: [...compile, withoutNode] },
+    { lanes: 2, gates: [...compile, withoutNode, ...pages] },
     {
       lanes: 2,
       gates: [

@@ -1,6 +1,6 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { type CommandResult, runCommand } from "./command.ts";
 import type { Packed } from "./packing.ts";
 
@@ -9,10 +9,14 @@ const companions: Readonly<Record<string, string>> = {
   "@opentelemetry/sdk-trace-node": "2.12.1",
   "@types/node": "20.19.8",
   "@types/pg": "8.23.1",
+  "drizzle-orm": "0.45.4",
   kysely: "0.28.19",
   pg: "8.23.1",
   valibot: "1.5.0",
 };
+
+/** The compilers that users may have. */
+export type CompilerVersion = "5.9" | "6.0";
 
 /** A project outside the workspace that installs packed packages as its users do. */
 export class Consumer {
@@ -27,8 +31,9 @@ export class Consumer {
   }
 
   write(file: string, text: string): void {
-    mkdirSync(this.folder, { recursive: true });
-    writeFileSync(join(this.folder, file), text);
+    const path = join(this.folder, file);
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, text);
   }
 
   /** `npm install`, with venturi's packages from their tarballs, also where others depend on them. */
@@ -51,7 +56,7 @@ export class Consumer {
   }
 
   /** Compiles with a TypeScript that is not installed here; writes JavaScript beside the sources. */
-  compile(version: "5.9" | "6.0", project: string, options: object, files: string[]) {
+  compile(version: CompilerVersion, project: string, options: object, files: string[]) {
     const compilerOptions = {
       strict: true,
       exactOptionalPropertyTypes: true,
@@ -63,6 +68,11 @@ export class Consumer {
       ...options,
     };
     this.write(project, JSON.stringify({ compilerOptions, files }));
+    return this.tsc(version, project);
+  }
+
+  /** Builds a project that has been written. */
+  tsc(version: CompilerVersion, project: string) {
     const compiler = createRequire(import.meta.url).resolve(
       version === "5.9" ? "typescript-5.9/lib/tsc.js" : "typescript/lib/tsc.js",
     );

@@ -32,6 +32,10 @@ test("a block marked continue goes on with the module before it", () => {
   expect(block?.code.split("\n").indexOf("two();")).toBe(lines.indexOf("two();"));
 });
 
+test("a block marked file is no block: its page prints a project", () => {
+  expect(documentBlocks("a.md", page(fenced("ts file", "one();")))).toEqual([]);
+});
+
 test("a mark that nobody knows is an error", () => {
   expect(() => documentBlocks("a.md", page(fenced("ts rum", "one();")))).toThrow("a.md:3");
 });

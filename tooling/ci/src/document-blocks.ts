@@ -12,7 +12,8 @@ export interface DocumentBlock {
 
 /**
  * Finds the `ts` blocks of a Markdown file. Each is a module of its own; ` ```ts continue ` goes on
- * with the module before it; ` ```ts run ` is also executed.
+ * with the module before it; ` ```ts run ` is also executed. ` ```ts file ` is left out: it is a file of a project
+ * that the page prints as a whole.
  */
 export function documentBlocks(file: string, markdown: string): DocumentBlock[] {
   const blocks: DocumentBlock[] = [];
@@ -41,6 +42,7 @@ function addBlock(
   line: number,
 ): void {
   if (language !== "ts" && language !== "typescript") return;
+  if (marks.join() === "file") return;
   const unknown = marks.find((mark) => mark !== "run" && mark !== "continue");
   if (unknown) throw new Error(`${file}:${line - 1}: unknown mark "${unknown}" after \`\`\`ts`);
   const runs = marks.includes("run");
