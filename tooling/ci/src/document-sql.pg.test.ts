@@ -7,7 +7,7 @@ import { root } from "./paths.ts";
 const database = await testDatabase();
 
 /** Pages whose SQL is for reading, and to be copied as it stands. */
-const pages = ["alerts", "autovacuum", "sizing", "tables", "upgrading"];
+const pages = ["alerts", "autovacuum", "operating", "sizing", "tables", "upgrading"];
 
 /** Blocks of SQL, and queries in cells of tables. */
 function queriesOf(page: string): string[] {
