@@ -19,9 +19,12 @@ const compilerOptions = {
   noPropertyAccessFromIndexSignature: false,
 };
 
-/** Every `ts` block of the README and the docs. */
+/** Every `ts` block of the README, the docs and the site's first page. */
 export function allBlocks(): DocumentBlock[] {
-  const documents = filesUnder(".", /^([^/]+|(packages|examples)\/.*README|docs\/.*)\.md$/);
+  const documents = filesUnder(
+    ".",
+    /^([^/]+|(packages|examples)\/.*README|docs\/.*|tooling\/site\/pages\/.*)\.md$/,
+  );
   return documents.flatMap((file) => documentBlocks(file, readFileSync(join(root, file), "utf8")));
 }
 

@@ -27,14 +27,12 @@ export default defineConfig({
       {
         text: "Guide",
         link: "/introduction",
-        activeMatch: "^/(introduction|getting-started|learning|packages|migrating|examples)/?",
+        activeMatch: "^/(introduction|getting-started|limits|learning|packages|examples)/?",
       },
       { text: "Recipes", link: "/recipes/transactional-enqueue", activeMatch: "^/recipes/" },
-      {
-        text: "Operations",
-        link: "/operations/operating",
-        activeMatch: "^/(operations|performance)/",
-      },
+      { text: "Operations", link: "/operations/operating", activeMatch: "^/operations/" },
+      { text: "Performance", link: "/performance/", activeMatch: "^/performance/" },
+      { text: "Moving here", link: "/migrating/from-pg-boss", activeMatch: "^/migrating/" },
       { text: "API", link: "/api/", activeMatch: "^/api/" },
       { text: "Decisions", link: "/decisions/", activeMatch: "^/decisions/" },
     ],

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Application, type ProjectReflection, TSConfigReader } from "typedoc";
+import { namesForRuntimes, splitOverview } from "./audience.ts";
 import { filesUnder, root, site, staging } from "./paths.ts";
 
 interface Entry {
@@ -60,6 +61,11 @@ export async function writeReference(): Promise<void> {
   await application.generateOutputs(project);
   if (application.logger.hasErrors()) throw new Error("TypeDoc found errors; see above");
   for (const page of filesUnder(join(staging, "api"), /\.md$/)) polish(join(staging, "api", page));
+  for (const { name, source } of entries) {
+    const page = join(staging, "api", name, "index.md");
+    const names = namesForRuntimes(readFileSync(join(root, source), "utf8"));
+    writeFileSync(page, splitOverview(readFileSync(page, "utf8"), names));
+  }
   writeFileSync(join(staging, "api/index.md"), overview(entries));
 }
 

@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { DefaultTheme } from "vitepress";
+import { runtimeNamesOf } from "./audience.ts";
 import { titleOf } from "./markdown.ts";
 import { filesUnder, staging } from "./paths.ts";
 
@@ -11,7 +12,6 @@ const order: Readonly<Record<string, readonly string[]>> = {
   learning: [
     "tasks",
     "enqueueing",
-    "without-typescript",
     "without-typescript",
     "deduplication",
     "delayed-jobs",
@@ -64,6 +64,7 @@ export function sidebars(): DefaultTheme.SidebarMulti {
   const guide: Item[] = [
     { text: "Introduction", link: "/introduction" },
     { text: "Getting started", link: "/getting-started" },
+    { text: "Limits", link: "/limits" },
     { text: "Learning", items: pagesOf("learning"), collapsed: false },
     { text: "Recipes", items: pagesOf("recipes"), collapsed: false },
     { text: "Operations", items: pagesOf("operations"), collapsed: false },
@@ -118,17 +119,25 @@ function referenceSidebars(): DefaultTheme.SidebarMulti {
   ]);
 }
 
+/** What applications use by sort of thing, then what only stores and runtimes use. */
 function membersOf(name: string, folder: string): Item[] {
-  return sorts
-    .filter(([sort]) => existsSync(join(folder, name, sort)))
-    .map(([sort, text]) => ({
-      text,
-      collapsed: false,
-      items: readdirSync(join(folder, name, sort))
-        .sort()
-        .map((file) => file.replace(/\.md$/, ""))
-        .map((member) => ({ text: member, link: `/api/${name}/${sort}/${member}` })),
-    }));
+  const theirs = runtimeNamesOf(readFileSync(join(folder, name, "index.md"), "utf8"));
+  const part = (isTheirs: boolean): Item[] =>
+    sorts
+      .filter(([sort]) => existsSync(join(folder, name, sort)))
+      .map(([sort, text]) => ({
+        text,
+        collapsed: isTheirs,
+        items: readdirSync(join(folder, name, sort))
+          .sort()
+          .map((file) => file.replace(/\.md$/, ""))
+          .filter((member) => theirs.has(member) === isTheirs)
+          .map((member) => ({ text: member, link: `/api/${name}/${sort}/${member}` })),
+      }))
+      .filter(({ items }) => items.length > 0);
+  const others = part(true);
+  const last = { text: "For stores and runtimes", collapsed: true, items: others };
+  return [...part(false), ...(others.length > 0 ? [last] : [])];
 }
 
 const sorts = [
