@@ -112,7 +112,7 @@ export const sizes: Readonly<Record<Sizes["name"], Sizes>> = {
     name: "quick",
     rounds: 2,
     drain: {
-      jobs: 50_000,
+      jobs: 100_000,
       payloads: [20],
       processes: [1, 4],
       cutOffMs: 5_000,
