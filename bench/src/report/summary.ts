@@ -209,7 +209,7 @@ export function summary({ scenarios, sizes }: Results): string {
   const rows = aims.map(row);
   return `## At a glance
 
-What venturi aims at, what this run found, and whether its median reaches the aim.
+What venturi aims at, what this run found, and whether its median reaches the aim. What lies behind those that do not is in [Where it falls short](shortfalls.md).
 
 ${table(["", "aim", "found", "reached"], rows)}`;
 }
