@@ -2,7 +2,7 @@ import type { Logger } from "@venturi/core";
 import type { Row, SqlConnection, SqlSource } from "./database.ts";
 import { type PgClientLike, type PgPoolLike, type PgQueryable, plainTypes } from "./pg-like.ts";
 import type { Statement } from "./sql/statement.ts";
-import { SuspectConnections } from "./suspect-connections.ts";
+import { firstPatienceMs, SuspectConnections } from "./suspect-connections.ts";
 
 export interface PgSourceOptions {
   readonly preparedStatements: boolean;
@@ -18,33 +18,44 @@ export function pgSource(
 ): SqlSource {
   guardPool(pool, logger);
   const suspects = SuspectConnections.of(pool);
+  /** One statement, of whose answer the suspects hear. */
+  const observed = async (
+    { name }: Statement,
+    send: (options: RunOptions) => Promise<readonly Row[]>,
+  ): Promise<readonly Row[]> => {
+    try {
+      const rows = await send({ preparedStatements, answerMs: suspects.patienceMs(name) });
+      suspects.answered(name);
+      return rows;
+    } catch (error) {
+      suspects.learn(name, error);
+      throw error;
+    }
+  };
   return {
-    async run(statement, values) {
-      const { name } = statement;
-      const options = { preparedStatements, answerMs: suspects.patienceMs(name) };
-      try {
-        const rows = suspects.isAny
-          ? await onClient(await suspects.connect(), (client) =>
-              run(client, statement, values, options),
-            )
-          : await run(pool, statement, values, options);
-        suspects.answered(name);
-        return rows;
-      } catch (error) {
-        suspects.learn(name, error);
-        throw error;
-      }
-    },
+    run: (statement, values) =>
+      observed(statement, async (options) => {
+        if (!suspects.isAny) return run(pool, statement, values, options);
+        return onClient(await suspects.connect(), (client) =>
+          run(client, statement, values, options),
+        );
+      }),
     async transaction(work) {
       const client = await suspects.connect();
+      const connection: SqlConnection = {
+        run: (statement, values) =>
+          observed(statement, (options) => run(client, statement, values, options)),
+      };
       // A checked-out client whose connection dies tells nobody but itself, and unheard ends the process.
       const onError = () => undefined;
       client.on("error", onError);
       let broken: Error | undefined;
       try {
-        return await inTransaction(client, preparedStatements, work);
+        await observed(begin, ({ answerMs }) => run(client, begin, [], { answerMs }));
+        const result = await work(connection);
+        await observed(commit, () => run(client, commit, [], { answerMs: commitMs }));
+        return result;
       } catch (error) {
-        suspects.learn("transaction", error);
         // Whatever state the session is in, nobody else should meet it.
         broken = error instanceof Error ? error : new Error("transaction failed");
         throw error;
@@ -73,39 +84,35 @@ async function onClient<T>(
 
 /** A `pg` client whose transaction somebody else began and will end. */
 export function pgTransaction(client: PgQueryable, preparedStatements: boolean): SqlConnection {
-  const options = { preparedStatements, answerMs };
-  return { run: (statement, values) => run(client, statement, values, options) };
+  return { run: (statement, values) => run(client, statement, values, { preparedStatements }) };
 }
 
-async function inTransaction<T>(
-  client: PgClientLike,
-  preparedStatements: boolean,
-  work: (connection: SqlConnection) => Promise<T>,
-): Promise<T> {
-  const begin = "begin isolation level read committed read write";
-  await client.query({ text: begin, values: [], query_timeout: answerMs });
-  const result = await work(pgTransaction(client, preparedStatements));
-  await client.query({ text: "commit", values: [], query_timeout: commitMs });
-  return result;
-}
+const begin: Statement = {
+  name: "venturi_begin",
+  text: "begin isolation level read committed read write",
+  isPrompt: true,
+};
 
-/** How long a prompt statement in a transaction may go unanswered, in milliseconds. */
-const answerMs = 8_000;
+const commit: Statement = { name: "venturi_commit", text: "commit", isPrompt: true };
 
-/** The same for a commit, behind which the work of a migration may lie. */
+/** How long a commit may go unanswered, in milliseconds: the work of a migration may lie behind it. */
 const commitMs = 60_000;
 
 interface RunOptions {
-  readonly preparedStatements: boolean;
-  /** How long a prompt statement may go unanswered, in milliseconds. */
-  readonly answerMs: number;
+  /** @defaultValue false */
+  readonly preparedStatements?: boolean | undefined;
+  /**
+   * How long a prompt statement may go unanswered, in milliseconds.
+   * @defaultValue 8,000
+   */
+  readonly answerMs?: number | undefined;
 }
 
 async function run(
   queryable: PgQueryable,
   { name, text, isPrompt = false }: Statement,
   values: readonly unknown[],
-  { preparedStatements, answerMs }: RunOptions,
+  { preparedStatements = false, answerMs = firstPatienceMs }: RunOptions,
 ): Promise<readonly Row[]> {
   const within = isPrompt ? { query_timeout: answerMs } : {};
   const query = { text, values: [...values], types: plainTypes, ...within };

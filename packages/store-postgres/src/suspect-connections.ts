@@ -5,7 +5,7 @@ import type { PgClientLike, PgPoolLike } from "./pg-like.ts";
  * reports nothing: whoever waits on it would wait for as long as the operating system keeps trying, a quarter of an
  * hour.
  */
-const firstPatienceMs = 8_000;
+export const firstPatienceMs = 8_000;
 const mostPatienceMs = 900_000;
 
 /** By then a pool has let go of what idled in it, in milliseconds. */

@@ -45,6 +45,36 @@ describe("what is asked for", () => {
   });
 });
 
+describe("jobs claimed ahead of a slot", () => {
+  test("are asked for beside the free slots", () => {
+    const slots = new Slots(2);
+    slots.addKind("a", null);
+    expect(slots.plan(turn, 4)).toMatchObject({ limit: 6 });
+  });
+
+  test("are not asked for while all slots are busy and over half of them wait", () => {
+    const slots = new Slots(2);
+    const a = slots.addKind("a", null);
+    for (const id of ["1", "2"]) slots.take(a, id);
+    for (let n = 0; n < 3; n += 1) slots.reserve(a);
+    expect(slots.plan(turn, 4)).toBeNull();
+    slots.giveUp(a);
+    expect(slots.plan(turn, 4)).toMatchObject({ limit: 2 });
+  });
+
+  test("count towards the cap of their kind, until they are given up", () => {
+    const slots = new Slots(4);
+    const a = slots.addKind("a", 3);
+    slots.take(a, "1");
+    for (let n = 0; n < 2; n += 1) slots.reserve(a);
+    expect(slots.plan(turn, 8)).toBeNull();
+    slots.start(a, "2");
+    expect(slots.plan(turn, 8)).toBeNull();
+    slots.giveUp(a);
+    expect(slots.plan(turn, 8)).toMatchObject({ kinds: [{ kind: "a", limit: 1 }] });
+  });
+});
+
 describe("whether asking again is worth a statement", () => {
   test("not after a claim came back short", () => {
     const slots = new Slots(4);
