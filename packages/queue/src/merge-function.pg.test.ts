@@ -1,29 +1,14 @@
-import { EventEmitter, once } from "node:events";
-import {
-  createJobIds,
-  type Decision,
-  defineTask,
-  type JobId,
-  Merge,
-  type MergeFunction,
-  silentLogger,
-} from "@venturi/core";
+import { type Decision, defineTask, Merge } from "@venturi/core";
 import { PostgresStore } from "@venturi/store-postgres";
-import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
 import pg from "pg";
 import * as v from "valibot";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Queue } from "./queue.ts";
-import { Add } from "./testing/adding.ts";
-import { claimer } from "./testing/claiming.ts";
+import { add, type Carry, mergeFixture, type Payload, taskThat } from "./testing/merge-fixture.ts";
 
-const database = await testDatabase();
-const { pool } = database;
-const store = new PostgresStore({ pool });
-const operator = new Queue(store);
-const listener = new pg.Client({ connectionString: database.url });
+const { url, pool, operator, claim, outcomes, payloads } = await mergeFixture();
+const listener = new pg.Client({ connectionString: url });
 let notifications = 0;
-const claim = await claimer(store);
 
 beforeAll(async () => {
   await listener.connect();
@@ -33,27 +18,6 @@ beforeAll(async () => {
   await listener.query("listen venturi");
 });
 afterAll(() => listener.end());
-beforeEach(() => pool.query("truncate venturi_jobs, venturi_queue, venturi_dead, venturi_journal"));
-afterEach(() => expectInvariants(pool));
-
-type Payload = { readonly key: string; readonly n: number };
-type Carry = { readonly page: number };
-
-/** A task of the kind of `Add` that merges in another way. */
-function taskThat(merge: MergeFunction<Payload, Carry>) {
-  return defineTask({
-    kind: "add",
-    payload: v.object({ key: v.string(), n: v.number() }),
-    carry: v.optional(v.object({ page: v.number() }), { page: 0 }),
-    dedupKey: ({ key }) => key,
-    merge,
-  });
-}
-
-const add = (n: number, key = "a") => Add({ key, n });
-const outcomes = async (id: JobId) => (await operator.journal(id)).map(({ outcome }) => outcome);
-const payloads = async () =>
-  (await operator.jobs({ kind: "add" })).jobs.map(({ payload }) => (payload as Payload).n);
 
 describe.each([
   ["a pool", () => new Queue(pool)],
@@ -226,24 +190,6 @@ describe.each([
     expect(rows).toEqual([{ ms: 30_000 }]);
   });
 
-  it("in enqueueMany: duplicates merge with the earlier ones, atomically and in order", async () => {
-    const pending = await queue.enqueue(add(100));
-    const ids = await queue.enqueueMany([add(1), add(1, "b"), add(2), add(2, "b"), add(3)]);
-    expect(ids).toEqual([pending, ids[1], pending, ids[1], pending]);
-    expect((await payloads()).sort((a, b) => a - b)).toEqual([3, 106]);
-    expect(await outcomes(pending)).toEqual(["merged", "merged", "merged"]);
-  });
-
-  it("in enqueueMany: a bad one rejects all, and nothing is written", async () => {
-    const Bad = taskThat(() => {
-      throw new Error("no");
-    });
-    await queue.enqueue(add(1));
-    const many = queue.enqueueMany([add(2), add(1, "b"), Bad({ key: "a", n: 1 })]);
-    await expect(many).rejects.toMatchObject({ code: "merge", isRetryable: false });
-    expect(await payloads()).toEqual([1]);
-  });
-
   it.each([
     [
       "throws",
@@ -274,7 +220,7 @@ describe.each([
   );
 
   it("may enqueue itself, of other keys and of its own", async () => {
-    const small = new pg.Pool({ connectionString: database.url, max: 2 });
+    const small = new pg.Pool({ connectionString: url, max: 2 });
     const nested: Promise<string>[] = [];
     const inner = new Queue(small);
     const Nesting = taskThat((incoming) => {
@@ -288,247 +234,6 @@ describe.each([
     await Promise.all(nested);
     expect((await payloads()).sort()).toEqual([2, 3]);
     await small.end();
-  });
-
-  it("a repeat and a new job given twice, in one call: the new one counts once, in whatever order", async () => {
-    for (const order of ["KUU", "UUK", "KKU", "KUVUV"]) {
-      const key = `twice ${order}`;
-      await queue.enqueue(Add({ key, n: 1 }));
-      const newId = createJobIds({ now: Date.now, random: Math.random });
-      const ids = new Map([..."KUV"].map((name) => [name, newId()]));
-      const item = (name: string) => ({ job: Add({ key, n: 1 }), id: ids.get(name) });
-      const { job, ...options } = item("K");
-      await queue.enqueue(job, options);
-      const items = [...order].map(item);
-      const stored = await queue.enqueueMany(items);
-      expect(new Set(stored).size).toBe(1);
-      expect((await operator.job(stored[0] as string))?.payload).toEqual({
-        key,
-        n: 2 + new Set(order).size - 1,
-      });
-    }
-  });
-
-  it("repeats with the same id return what the first call did", async () => {
-    const id = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
-    const merged = "01ARZ3NDEKTSV4RRFFQ69G5FAW";
-    await queue.enqueue(add(1), { id });
-    await queue.enqueue(add(2), { id: merged });
-    // Alone, and in one statement with additions of the same key.
-    expect(await queue.enqueue(add(2), { id: merged })).toBe(id);
-    const many = [{ job: add(2), id: merged }, add(10), { job: add(1), id }, add(20)];
-    expect(await queue.enqueueMany(many)).toEqual([id, id, id, id]);
-    expect(await payloads()).toEqual([33]);
-    await claim("add", "completed");
-    const [again, fresh] = await queue.enqueueMany([{ job: add(1), id }, add(5)]);
-    expect(again).toBe(id);
-    expect(fresh).not.toBe(id);
-  });
-
-  it("shares a call with constant merges of the same kind and key", async () => {
-    const Constant = defineTask({
-      kind: "add",
-      payload: v.object({ key: v.string(), n: v.number() }),
-      dedupKey: ({ key }) => key,
-      merge: "replace",
-    });
-    const id = await queue.enqueue(add(1));
-    const ids = await queue.enqueueMany([add(1), Constant({ key: "a", n: 50 }), add(7)]);
-    expect(ids).toEqual([id, id, id]);
-    expect(await payloads()).toEqual([57]);
-  });
-});
-
-describe("pending jobs that cannot be decoded", () => {
-  it.each([
-    ["payload", `update venturi_jobs set payload = '{"bad":1}'`],
-    ["carry", `update venturi_queue set carry = '"text"'`],
-  ])("for their %s neither block nor multiply, with a warning an enqueue", async (_, spoil) => {
-    const warned: unknown[] = [];
-    const logger = { ...silentLogger, warn: (...told: unknown[]) => warned.push(told) };
-    const queue = new Queue(pool, { logger });
-    const poisoned = await queue.enqueue(add(1));
-    await pool.query(spoil);
-    const ids: JobId[] = [];
-    for (const n of [1, 2, 3, 4, 5]) ids.push(await queue.enqueue(add(n)));
-    expect(new Set(ids).size).toBe(1);
-    expect(ids).not.toContain(poisoned);
-    expect(await operator.job(ids[0] as JobId)).toMatchObject({ payload: { n: 15 } });
-    expect((await operator.jobs({ status: "pending" })).jobs).toHaveLength(2);
-    expect(warned).toHaveLength(5);
-    expect(warned[0]).toEqual([expect.any(String), { kind: "add", jobs: [poisoned] }]);
-    expect(JSON.stringify(warned)).not.toContain("bad");
-  });
-
-  it("are read on until one can be decoded, however many there are", async () => {
-    const queue = new Queue(pool);
-    const Alone = taskThat(() => Merge.independent());
-    await queue.enqueueMany(Array.from({ length: 40 }, (_, n) => Alone({ key: "a", n })));
-    await pool.query("update venturi_jobs set payload = '0'");
-    const id = await queue.enqueue(add(1));
-    expect(await queue.enqueue(add(2))).toBe(id);
-    expect(await operator.job(id)).toMatchObject({ payload: { n: 3 } });
-  });
-});
-
-describe("a race", () => {
-  /** A queue to which something happens between reading and deciding, a number of times. */
-  /** An addition of another process: those of this one take turns. */
-  const addElsewhere = () =>
-    pool.query(`with body as (
-        update venturi_jobs set version = coalesce(version, 0) + 1,
-          payload = jsonb_set(payload, '{n}', to_jsonb((payload ->> 'n')::int + 1)) returning id)
-      update venturi_queue q set version = q.version + 1 from body where q.job_id = body.id`);
-
-  function interrupted(happening: () => Promise<unknown>, times = 1): Queue {
-    let left = times;
-    return new Queue({
-      query: async (text, params) => {
-        const result = await pool.query(text, params);
-        if (text.includes("merge_candidates") && left > 0) {
-          left -= 1;
-          await happening();
-        }
-        return result;
-      },
-    });
-  }
-
-  it("with a claim: the job is inserted as new, with the initial carry", async () => {
-    const id = await operator.enqueue(add(1));
-    await claim("add", "paused", { carry: '{"page":4}' });
-    let held: Awaited<ReturnType<typeof claim>> | undefined;
-    const queue = interrupted(async () => {
-      held = await claim("add");
-    });
-    const fresh = await queue.enqueue(add(2));
-    expect(fresh).not.toBe(id);
-    expect(await operator.job(fresh)).toMatchObject({ payload: { n: 2 }, carry: null });
-    await held?.settle("completed");
-  });
-
-  it("with a run that came and went: the decision is made anew", async () => {
-    const id = await operator.enqueue(add(1));
-    const queue = interrupted(() => claim("add", "paused", { carry: '{"page":4}' }));
-    expect(await queue.enqueue(add(2))).toBe(id);
-    expect(await operator.job(id)).toMatchObject({ payload: { n: 3 }, carry: { page: 4 } });
-  });
-
-  it("with another merge, many times over, loses nothing", async () => {
-    const id = await operator.enqueue(add(1));
-    const queue = interrupted(addElsewhere, 5);
-    expect(await queue.enqueue(add(10))).toBe(id);
-    expect(await operator.job(id)).toMatchObject({ payload: { n: 16 } });
-  });
-
-  it("with the first insert of the key leaves one job", async () => {
-    const queue = interrupted(() => operator.enqueue(add(1)));
-    await queue.enqueue(add(2));
-    expect(await payloads()).toEqual([3]);
-  });
-
-  it("that never ends is a retryable merge after ten seconds", async () => {
-    await operator.enqueue(add(1));
-    const queue = interrupted(addElsewhere, Number.POSITIVE_INFINITY);
-    const startedAt = performance.now();
-    const error = { code: "merge", isRetryable: true, sqlState: "VT003" };
-    await expect(queue.enqueue(add(2))).rejects.toMatchObject(error);
-    expect(performance.now() - startedAt).toBeLessThan(11_000);
-  });
-
-  it("does not hold up jobs that have nothing to merge", async () => {
-    await operator.enqueue(add(1));
-    const gate = new EventEmitter();
-    const Plain = defineTask({ kind: "plain", payload: v.number() });
-    const held = once(gate, "open");
-    const reading = once(gate, "reading");
-    // A store whose candidates take their time.
-    const slow = new PostgresStore({ pool });
-    const queue = new Queue({
-      ...{ portVersion: slow.portVersion, capabilities: slow.capabilities },
-      enqueue: (request: Parameters<typeof slow.enqueue>[0]) => slow.enqueue(request),
-      findCandidates: async (request: Parameters<typeof slow.findCandidates>[0]) => {
-        gate.emit("reading");
-        await held;
-        return slow.findCandidates(request);
-      },
-    });
-    const merging = queue.enqueue(add(1));
-    await reading;
-    await queue.enqueue(Plain(1));
-    gate.emit("open");
-    await merging;
-  });
-});
-
-describe("within a transaction", () => {
-  async function transaction<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
-    const client = await pool.connect();
-    try {
-      await client.query("begin");
-      return await work(client);
-    } finally {
-      await client.query("rollback");
-      client.release();
-    }
-  }
-
-  it("a merge is seen when it commits, and never was when it rolls back", async () => {
-    const queue = new Queue(pool);
-    const id = await queue.enqueue(add(1));
-    for (const [end, n] of [
-      ["rollback", 1],
-      ["commit", 6],
-    ] as const) {
-      await transaction(async (client) => {
-        const within = queue.within(client);
-        expect(await within.enqueue(add(2))).toBe(id);
-        expect(await within.enqueueMany([add(1), add(2)])).toEqual([id, id]);
-        expect(await payloads()).toEqual([1]);
-        await client.query(end);
-      });
-      expect(await payloads()).toEqual([n]);
-    }
-  });
-
-  it.each(["read committed", "repeatable read", "serializable"])(
-    "a race is not repeated but retryable, at %s",
-    async (level) => {
-      const id = await operator.enqueue(add(1));
-      await transaction(async (client) => {
-        await client.query(`set transaction isolation level ${level}`);
-        let calls = 0;
-        const queue = new Queue(pool).within({
-          query: async (text, params) => {
-            const result = await client.query(text, params);
-            if (text.includes("merge_candidates")) {
-              calls += 1;
-              await operator.enqueue(add(1));
-            }
-            return result;
-          },
-        });
-        await expect(queue.enqueue(add(2))).rejects.toMatchObject({ isRetryable: true });
-        expect(calls).toBe(1);
-      });
-      expect(await operator.job(id)).toMatchObject({ payload: { n: 2 } });
-    },
-  );
-
-  it("a merge function that throws leaves the transaction as it was", async () => {
-    const Bad = taskThat(() => {
-      throw new Error("no");
-    });
-    await operator.enqueue(add(1));
-    await transaction(async (client) => {
-      const within = operator.within(client);
-      await expect(within.enqueue(Bad({ key: "a", n: 1 }))).rejects.toMatchObject({
-        code: "merge",
-      });
-      await within.enqueue(add(2));
-      await client.query("commit");
-    });
-    expect(await payloads()).toEqual([3]);
   });
 });
 
@@ -551,48 +256,4 @@ describe("workers are woken", () => {
     );
     expect((await heard()) - before).toBe(expected);
   });
-});
-
-it("a schema that hangs over what is pending holds up no other merge for ever", async () => {
-  let hangs = false;
-  const Hanging = defineTask({
-    kind: "hanging",
-    payload: v.pipeAsync(
-      v.number(),
-      v.checkAsync(() => (hangs ? new Promise<boolean>(() => undefined) : true)),
-    ),
-    dedupKey: () => "k",
-    merge: () => Merge.keep(),
-  });
-  const queue = new Queue(pool);
-  const job = Hanging(1);
-  await queue.enqueue(job);
-  const wedged = queue.enqueue(job);
-  // It has been validated when it gets to the candidates.
-  queueMicrotask(() => {
-    hangs = true;
-  });
-  const results = await Promise.allSettled([wedged, queue.enqueue(add(1)), queue.enqueue(add(2))]);
-  expect(results.map(({ status }) => status)).toEqual(["rejected", "fulfilled", "fulfilled"]);
-  expect(results[0]).toMatchObject({ reason: { code: "merge", isRetryable: false } });
-});
-
-it("a body of the first release is found however many jobs of the key have ended", async () => {
-  const client = await pool.connect();
-  try {
-    await client.query(`insert into venturi_kinds (name) values ('add') on conflict do nothing`);
-    await client.query(`insert into venturi_jobs (id, created_at, kind_id, priority, dedup_key, payload)
-      select gen_random_uuid(), now(), k.id, 1, 'a', '{"key":"a","n":1}'
-      from venturi_kinds k, generate_series(1, 20000) where k.name = 'add'`);
-    const id = await operator.enqueue(add(1));
-    const { rows } = await client.query(
-      `explain (analyze, buffers, format json) select * from venturi_merge_candidates_v1('[{"kind":"add","dedup_key":"a","limit":2}]')`,
-    );
-    const { Plan: plan } = rows[0]["QUERY PLAN"][0];
-    expect(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]).toBeLessThan(200);
-    expect(await operator.enqueue(add(2))).toBe(id);
-  } finally {
-    await client.query("truncate venturi_jobs, venturi_queue, venturi_journal");
-    client.release();
-  }
 });
