@@ -6,7 +6,10 @@ import type { Gate } from "./gate.ts";
 import { root } from "./paths.ts";
 
 interface ChaosReport {
-  readonly scenarios: readonly { readonly violations: readonly string[] }[];
+  readonly scenarios: readonly {
+    readonly scenario: string;
+    readonly violations: readonly string[];
+  }[];
 }
 
 /** A short selection of faults, always the same; counts its scenarios. */
@@ -27,7 +30,10 @@ export const chaosGate: Gate = {
       const { scenarios }: ChaosReport = JSON.parse(report);
       const passed = scenarios.filter(({ violations }) => violations.length === 0).length;
       const failed = scenarios.length - passed;
-      return { passed, failed: ok || failed > 0 ? failed : 1, output };
+      const failures = scenarios
+        .flatMap(({ scenario, violations }) => violations.map((each) => `${scenario}: ${each}`))
+        .join("\n");
+      return { passed, failed: ok || failed > 0 ? failed : 1, output, failures };
     } finally {
       await rm(folder, { recursive: true, force: true });
     }

@@ -4,8 +4,10 @@ import { type Command, runCommand } from "./command.ts";
 export interface GateResult {
   readonly passed: number;
   readonly failed: number;
-  /** Shown when something failed. */
+  /** What was printed; its end is shown when something failed. */
   readonly output: string;
+  /** Shown in its place: exactly what failed. */
+  readonly failures?: string;
 }
 
 /** One thing that must hold before a change is merged. */
@@ -36,8 +38,8 @@ export function checkGate(name: string, findProblems: () => Promise<readonly str
   return {
     name,
     run: async () => {
-      const problems = await findProblems();
-      return single(problems.length === 0, problems.join("\n"));
+      const failures = (await findProblems()).join("\n");
+      return { ...single(failures === "", failures), failures };
     },
   };
 }

@@ -30,7 +30,7 @@ export interface GateContext {
 
 /** What is tested on another Node. */
 function nodeGates(major: number, serverUrl: string): Gate[] {
-  const options = { project: "unit", root, node: nodePath(major) } as const;
+  const options = { project: "unit", node: nodePath(major) } as const;
   return [vitestGate(`unit tests on Node ${major}`, options), smokeGate(major, serverUrl)];
 }
 
@@ -64,18 +64,17 @@ export function allStages({ serverUrl, oldServerUrl, workFolder }: GateContext):
     {
       lanes: 1,
       gates: [
-        vitestGate("type tests", { project: "types", root }),
-        vitestGate("unit tests", { project: "unit", root }),
+        vitestGate("type tests", { project: "types" }),
+        vitestGate("unit tests", { project: "unit" }),
       ],
     },
     {
       // Side by side: they wait more than they compute. Each runs one file at a time, since some measure time.
       lanes: 2,
       gates: [
-        vitestGate("postgres tests", { project: "postgres", root, env: on(serverUrl) }),
+        vitestGate("postgres tests", { project: "postgres", env: on(serverUrl) }),
         vitestGate("postgres tests on PostgreSQL 14, in other time zones", {
           project: "postgres",
-          root,
           env: { ...on(oldServerUrl), TZ: "America/New_York" },
           // Those of the tooling start servers of their own.
           folders: ["packages", "examples"],

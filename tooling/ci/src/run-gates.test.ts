@@ -29,9 +29,36 @@ test("a gate that throws, and one that tested nothing, have failed", async () =>
   expect(said.join("\n")).toContain("nothing was tested");
 });
 
-test("what failed is shown with its output, and named again at the end", async () => {
-  const said: string[] = [];
-  await runStages([{ lanes: 1, gates: [gate("a", counts(0, 1))] }], (line) => said.push(line));
+test("what failed is shown with its output, and again at the very end", async () => {
+  const said = await saidOf(counts(0, 1));
   expect(said).toContain("     | why");
-  expect(said.at(-1)).toContain("FAIL a");
+  expect(said.at(-1)).toMatch(/^\nWhat failed:\nFAIL a: 0 passed, 1 failed .*\n {5}\| why$/);
 });
+
+test("a gate that knows what failed has that shown, and not all it printed", async () => {
+  const failures = "FAIL a.test.ts > adds up";
+  const said = await saidOf(() => ({ passed: 7, failed: 1, output: "seven passed", failures }));
+  expect(said.join("\n")).not.toContain("seven passed");
+  expect(said.at(-1)).toContain(`     | ${failures}`);
+});
+
+test("of a long output the end is shown", async () => {
+  const output = Array.from({ length: 100 }, (_, index) => `line ${index}`).join("\n");
+  const said = await saidOf(() => ({ passed: 0, failed: 1, output }));
+  for (const text of [said.at(-2), said.at(-1)]) {
+    expect(text).toContain("(60 lines before these)");
+    expect(text).not.toContain("line 59");
+    expect(text).toContain("line 60");
+    expect(text).toContain("line 99");
+  }
+});
+
+test("nothing is said of failures when none was seen", async () => {
+  expect((await saidOf(counts(1, 0))).join("\n")).not.toContain("failed");
+});
+
+async function saidOf(run: () => GateResult): Promise<string[]> {
+  const said: string[] = [];
+  await runStages([{ lanes: 1, gates: [gate("a", run)] }], (line) => said.push(line));
+  return said;
+}

@@ -6,7 +6,13 @@ export interface Totals {
   readonly failed: number;
 }
 
-/** Runs all stages, also after a failure, and says of each gate how it went. */
+/** Programs say at their end what went wrong: this much of it is shown. */
+const SHOWN_LINES = 40;
+
+/**
+ * Runs all stages, also after a failure, and says of each gate how it went. What failed, and why, is
+ * said again at the very end: of a long log, often nothing else is kept.
+ */
 export async function runStages(
   stages: readonly Stage[],
   say: (line: string) => void,
@@ -24,8 +30,9 @@ export async function runStages(
         totals = add(totals, result);
         say(line);
         if (result.failed > 0) {
-          say(indent(result.output));
-          failures.push(line);
+          const reason = indent(reasonOf(result));
+          say(reason);
+          failures.push(`${line}\n${reason}`);
         }
       }
     };
@@ -45,6 +52,15 @@ async function outcome(gate: Gate): Promise<GateResult> {
     const output = error instanceof Error ? (error.stack ?? error.message) : String(error);
     return { passed: 0, failed: 1, output };
   }
+}
+
+function reasonOf({ failures, output }: GateResult): string {
+  if (failures !== undefined && failures !== "") return failures;
+  const lines = output.trimEnd().split("\n");
+  const before = lines.length - SHOWN_LINES;
+  return before > 0
+    ? [`(${before} lines before these)`, ...lines.slice(before)].join("\n")
+    : lines.join("\n");
 }
 
 function add(a: Totals, b: Totals): Totals {

@@ -1,13 +1,18 @@
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { runCommand } from "./command.ts";
+import { FAILURES_FILE } from "./failures-reporter.ts";
 import type { Gate, GateResult } from "./gate.ts";
+import { root } from "./paths.ts";
+
+export const vitestProgram = join(root, "node_modules/vitest/vitest.mjs");
+export const reporterFile = fileURLToPath(new URL("./failures-reporter.ts", import.meta.url));
 
 /** Which tests are run, and how. */
 export interface VitestGateOptions {
   readonly project: "unit" | "postgres" | "types";
-  readonly root: string;
   /** The Node that runs them. @defaultValue the one that runs this */
   readonly node?: string;
   readonly env?: Readonly<Record<string, string | undefined>>;
@@ -32,23 +37,29 @@ export function vitestGate(name: string, options: VitestGateOptions): Gate {
       const folder = await mkdtemp(join(tmpdir(), "venturi-report-"));
       try {
         const file = join(folder, "report.json");
+        const failuresFile = join(folder, "failures.txt");
         const { ok, output } = await runCommand({
           program: options.node ?? process.execPath,
           args: [
-            join(options.root, "node_modules/vitest/vitest.mjs"),
+            vitestProgram,
             "run",
             ...(options.folders ?? []),
             `--project=${options.project}`,
+            // Shown only of a run that did not come to its end: how far it came.
             "--reporter=default",
             "--reporter=json",
+            `--reporter=${reporterFile}`,
             `--outputFile.json=${file}`,
           ],
-          cwd: options.root,
-          env: options.env ?? {},
+          cwd: root,
+          env: { ...options.env, [FAILURES_FILE]: failuresFile },
           timeoutMs: 900_000,
         });
-        const report = await readFile(file, "utf8").catch(() => undefined);
-        return countTests(report && (JSON.parse(report) as VitestReport), ok, output);
+        const [report, failures] = await Promise.all(
+          [file, failuresFile].map((path) => readFile(path, "utf8").catch(() => "")),
+        );
+        const counted = countTests(report && (JSON.parse(report) as VitestReport), ok, output);
+        return { ...counted, failures: failures ?? "" };
       } finally {
         await rm(folder, { recursive: true, force: true });
       }
