@@ -2,11 +2,12 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { startEmbedded } from "@venturi-tooling/postgres";
+import { type EmbeddedPostgres, startEmbedded } from "@venturi-tooling/postgres";
+import { abandoned, type Figures } from "./figures.ts";
 import { type Pace, paces } from "./pace.ts";
 import { bundleActor } from "./process/bundle.ts";
-import { table } from "./report.ts";
-import { type Figures, runScenario } from "./run-scenario.ts";
+import { table, totalsOf } from "./report.ts";
+import { runScenario } from "./run-scenario.ts";
 import { scenarios } from "./scenarios/index.ts";
 import type { Scenario } from "./scenarios/scenario.ts";
 
@@ -40,34 +41,65 @@ export async function main(args: readonly string[]): Promise<number> {
     return 0;
   }
   const pace = paces[values.test ? "test" : values.quick ? "quick" : "full"];
-  const chosen = choose(values.only, pace);
+  const startedAt = performance.now();
+  const all = await runAll(choose(values.only, pace), { pace, seed: Number(values.seed) });
+  const minutes = (performance.now() - startedAt) / 60_000;
+  const totals = totalsOf(all);
+  const broken = all.filter(({ violations }) => violations.length > 0).length;
+  const tooFew = values.only === undefined && totals.enqueued < pace.leastJobs;
+  console.log(`\n${table(all)}\n`);
+  console.log(
+    `${totals.enqueued} jobs, ${totals.runs} runs, ${totals.lost} lost, ${totals.doublySettled} settled twice, ` +
+      `${totals.exits} processes ended by themselves; ${minutes.toFixed(1)} minutes`,
+  );
+  console.log(`${all.length - broken} scenarios hold, ${broken} are broken`);
+  if (tooFew) console.log(`BROKEN: there were to be ${pace.leastJobs} jobs at least`);
+  if (values.out !== undefined)
+    writeFileSync(
+      values.out,
+      `${JSON.stringify({ pace: pace.name, minutes, totals, scenarios: all }, null, 1)}\n`,
+    );
+  return broken === 0 && !tooFew ? 0 : 1;
+}
+
+/** One scenario after another; one that cannot be run to its end takes none of the others with it. */
+async function runAll(
+  chosen: readonly Scenario[],
+  { pace, seed }: { readonly pace: Pace; readonly seed: number },
+): Promise<Figures[]> {
   const folder = mkdtempSync(join(tmpdir(), "venturi-chaos-"));
   const all: Figures[] = [];
+  let server: EmbeddedPostgres | undefined;
   try {
-    await using server = await startEmbedded({ durable: false, settings });
     const script = await bundleActor(folder);
     for (const scenario of chosen) {
-      const log = (line: string) => console.log(`${scenario.name}: ${line}`);
-      const options = { server, script, folder, seed: Number(values.seed), pace, log };
-      const figures = await runScenario(scenario, options);
-      all.push(figures);
-      console.log(
-        `${figures.violations.length === 0 ? "ok    " : "BROKEN"} ${scenario.name} (${figures.seconds.toFixed(1)} s)`,
-      );
-      for (const violation of figures.violations.slice(0, 20)) log(violation);
+      const { name } = scenario;
+      const log = (line: string) => console.log(`${name}: ${line}`);
+      server ??= await startEmbedded({ durable: false, settings });
+      const options = { server, script, folder, seed, pace, log };
+      try {
+        all.push(await runScenario(scenario, options));
+      } catch (error) {
+        all.push(abandoned(name, seed, error));
+        // Nobody knows what state it has left its server in: the next one has another.
+        await server[Symbol.asyncDispose]();
+        server = undefined;
+      }
+      tell(all.at(-1), log);
     }
   } finally {
+    await server?.[Symbol.asyncDispose]();
     rmSync(folder, { recursive: true, force: true });
   }
-  console.log(`\n${table(all)}\n`);
-  const broken = all.filter(({ violations }) => violations.length > 0);
-  const jobs = all.reduce((sum, { enqueued }) => sum + enqueued, 0);
-  console.log(
-    `${jobs} jobs; ${all.length - broken.length} scenarios hold, ${broken.length} are broken`,
-  );
-  if (values.out !== undefined)
-    writeFileSync(values.out, `${JSON.stringify({ pace: pace.name, scenarios: all }, null, 1)}\n`);
-  return broken.length === 0 ? 0 : 1;
+  return all;
+}
+
+function tell(figures: Figures | undefined, log: (line: string) => void): void {
+  if (figures === undefined) return;
+  const { scenario, seconds, violations } = figures;
+  const verdict = violations.length === 0 ? "ok    " : "BROKEN";
+  console.log(`${verdict} ${scenario} (${seconds.toFixed(1)} s)`);
+  for (const violation of violations.slice(0, 20)) log(violation);
 }
 
 function choose(only: string | undefined, pace: Pace): readonly Scenario[] {

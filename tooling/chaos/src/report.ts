@@ -1,4 +1,4 @@
-import type { Figures } from "./run-scenario.ts";
+import type { Figures } from "./figures.ts";
 
 const columns: readonly (readonly [string, (figures: Figures) => string])[] = [
   ["scenario", ({ scenario }) => scenario],
@@ -16,6 +16,7 @@ const columns: readonly (readonly [string, (figures: Figures) => string])[] = [
   ["runs/s before", ({ rateBefore }) => rateBefore.toFixed(0)],
   ["after", ({ rateAfter }) => rateAfter.toFixed(0)],
   ["after ÷ before", ({ ratio }) => ratio.toFixed(2)],
+  ["exits", ({ exits }) => `${exits}`],
   ["verdict", ({ violations }) => (violations.length === 0 ? "holds" : "BROKEN")],
 ];
 
@@ -35,4 +36,18 @@ export function table(all: readonly Figures[]): string {
         .join("  "),
     )
     .join("\n");
+}
+
+/** Sums over all scenarios. */
+export function totalsOf(all: readonly Figures[]) {
+  const sum = (of: (figures: Figures) => number) =>
+    all.reduce((total, each) => total + of(each), 0);
+  return {
+    enqueued: sum(({ enqueued }) => enqueued),
+    runs: sum(({ runs }) => runs),
+    lost: sum(({ lost, stuck }) => lost + stuck),
+    repeated: sum(({ repeated }) => repeated),
+    doublySettled: sum(({ doublySettled }) => doublySettled),
+    exits: sum(({ exits }) => exits),
+  };
 }

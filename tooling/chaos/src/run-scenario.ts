@@ -1,28 +1,18 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { readDiaries } from "./diaries.ts";
+import type { Figures } from "./figures.ts";
 import { cap } from "./load/limits.ts";
 import { throughput } from "./pace.ts";
 import { medianRate, shrinkingSince } from "./recovery.ts";
 import type { Scenario } from "./scenarios/scenario.ts";
 import { connections, Stage, type StageOptions } from "./stage.ts";
-import { judge, type Verdict } from "./verdict.ts";
-
-/** What a scenario came to. */
-export interface Figures extends Omit<Verdict, "runEnds"> {
-  readonly scenario: string;
-  readonly seed: number;
-  readonly seconds: number;
-  /** Until the backlog shrank after the fault had ended; null: it did not. */
-  readonly recoveryMs: number | null;
-  /** Runs a second. */
-  readonly rateBefore: number;
-  readonly rateAfter: number;
-  readonly ratio: number;
-}
+import { judge } from "./verdict.ts";
 
 const workerCount = 3;
 const warmUpMs = 1_500;
 const drainMs = 90_000;
+/** Jobs that must be left after the last window: more than all workers hold at once. */
+const leastBacklog = 100;
 
 /** Runs one scenario from an empty database to a drained one, and checks everything. */
 export async function runScenario(scenario: Scenario, options: StageOptions): Promise<Figures> {
@@ -51,6 +41,7 @@ export async function runScenario(scenario: Scenario, options: StageOptions): Pr
   const recoveryMs = await watchRecovery(stage, faultEndedAt, recoversWithinMs);
   const afterFrom = faultEndedOn + (recoveryMs ?? recoversWithinMs);
   await sleep(Math.max(0, afterFrom + spanMs - Date.now()));
+  const backlogAfter = stage.sampler.samples.at(-1)?.backlog ?? 0;
 
   const ended = await Promise.all(producers.map((producer) => producer.call("endProduction")));
   await drained(stage);
@@ -66,6 +57,7 @@ export async function runScenario(scenario: Scenario, options: StageOptions): Pr
   const ratio = rateBefore > 0 ? rateAfter / rateBefore : 0;
   const violations = [
     ...verdict.violations,
+    ...stage.exits,
     ...stage.complaints,
     ...connected,
     ...ended.flatMap(({ failures }) => failures.slice(0, 3)),
@@ -78,6 +70,9 @@ export async function runScenario(scenario: Scenario, options: StageOptions): Pr
       : []),
     ...(ratio < pace.leastRatio
       ? [`the rate after is ${ratio.toFixed(2)} of the rate before`]
+      : []),
+    ...(backlogAfter < leastBacklog
+      ? [`${backlogAfter} jobs were left after the last window: the rate after says little`]
       : []),
     ...(scenario.onlySuspectsLose
       ? verdict.losers.filter((name) => !stage.suspects.has(name))
@@ -94,6 +89,8 @@ export async function runScenario(scenario: Scenario, options: StageOptions): Pr
     rateBefore,
     rateAfter,
     ratio,
+    backlogAfter,
+    exits: stage.exits.length,
     violations,
   };
 }

@@ -69,8 +69,10 @@ export class Stage {
   readonly producers: ActorProcess[] = [];
   /** Workers that were killed or frozen: others may recover their runs. */
   readonly suspects = new Set<string>();
-  /** Warnings, unexpected ends, and whatever else processes had to say. */
+  /** Warnings and whatever else processes had to say. */
   readonly complaints: string[] = [];
+  /** Processes that ended though nobody ended them. */
+  readonly exits: string[] = [];
   readonly diaryFolder: string;
   readonly sampler: Sampler;
   readonly #options: StageOptions;
@@ -118,6 +120,7 @@ export class Stage {
       name,
       script: this.#options.script,
       onComplaint: (text) => this.complaints.push(text),
+      onExit: (text) => this.exits.push(text),
       clockSkewMs,
     });
   }

@@ -11,11 +11,15 @@ interface Waiting {
 export interface ActorOptions extends Partial<ActorTraits> {
   readonly name: string;
   readonly script: string;
-  /** Whatever it printed (warnings, for one) and ends that nobody asked for. */
+  /** Whatever it printed, warnings for one. */
   readonly onComplaint: (text: string) => void;
+  /** It ended though nobody asked for it. */
+  readonly onExit: (text: string) => void;
 }
 
 const quitMs = 10_000;
+/** Far more than anything takes that is asked for: whoever does not answer hangs. */
+const answerMs = 180_000;
 
 /** A producer or worker process, as the harness sees it. */
 export class ActorProcess {
@@ -27,7 +31,7 @@ export class ActorProcess {
   #output = "";
   #mayEnd = false;
 
-  constructor({ name, script, onComplaint, clockSkewMs = 0 }: ActorOptions) {
+  constructor({ name, script, onComplaint, onExit, clockSkewMs = 0 }: ActorOptions) {
     this.name = name;
     const faked = fakeTime(clockSkewMs);
     const traits: ActorTraits = { clockSkewMs: faked ? 0 : clockSkewMs };
@@ -43,7 +47,7 @@ export class ActorProcess {
     this.#child.on("message", (message: Message) => this.#receive(message));
     // A process that is killed may have had a message on its way to it.
     this.#child.on("error", () => undefined);
-    this.#ended = this.#end(onComplaint);
+    this.#ended = this.#end(onComplaint, onExit);
   }
 
   get pid(): number {
@@ -61,12 +65,16 @@ export class ActorProcess {
   ): Promise<Awaited<ReturnType<Verbs[V]>>> {
     this.#calls += 1;
     const call = this.#calls;
-    return new Promise((resolve, reject) => {
+    const late = setTimeout(() => {
+      this.#receive({ call, error: `${verb} was not answered within ${answerMs / 1_000} s` });
+    }, answerMs);
+    const answer = new Promise<Awaited<ReturnType<Verbs[V]>>>((resolve, reject) => {
       this.#waiting.set(call, { resolve, reject });
       this.#child.send({ call, verb, argument }, (error) => {
         if (error) this.#receive({ call, error: error.message });
       });
     });
+    return answer.finally(() => clearTimeout(late));
   }
 
   signal(signal: NodeJS.Signals): void {
@@ -91,12 +99,15 @@ export class ActorProcess {
   }
 
   /** Not by its close event, which does not come when the channel was closed from this side. */
-  async #end(onComplaint: (text: string) => void): Promise<void> {
+  async #end(
+    onComplaint: ActorOptions["onComplaint"],
+    onExit: ActorOptions["onExit"],
+  ): Promise<void> {
     const { stdout, stderr } = this.#child;
     const read = [stdout, stderr].flatMap((stream) => (stream ? [once(stream, "close")] : []));
     const [code, signal] = await once(this.#child, "exit");
     await Promise.all(read);
-    if (!this.#mayEnd) onComplaint(`${this.name} ended with ${signal ?? code}: ${this.#output}`);
+    if (!this.#mayEnd) onExit(`${this.name} ended with ${signal ?? code}: ${this.#output}`);
     else if (this.#output !== "") onComplaint(`${this.name} printed ${this.#output}`);
     for (const { reject } of this.#waiting.values()) reject(new Error(`${this.name} has ended`));
     this.#waiting.clear();

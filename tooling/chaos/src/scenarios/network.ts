@@ -94,6 +94,12 @@ export const networkScenarios: readonly Scenario[] = [
     spoil: cutAgainAndAgain,
   }),
   network({
+    name: "listening-slow",
+    summary: "everything arrives 150 ms late on connections that listen, in both directions",
+    way: "listening",
+    spoil: inMode("delay"),
+  }),
+  network({
     name: "listening-gone",
     summary: "connections that listen stay open and hear nothing, then they go on",
     way: "listening",

@@ -101,6 +101,7 @@ async function soak({ folder, script, ms, perSecond }: SoakOptions): Promise<Soa
     ...growth(taken),
     ...violations,
     ...stage.complaints,
+    ...stage.exits,
     ...report.failures,
     ...(unreleased > 0 ? [`${unreleased} jobs were not released`] : []),
   ];
