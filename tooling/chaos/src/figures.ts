@@ -1,5 +1,13 @@
 import type { Verdict } from "./verdict.ts";
 
+/** Runs a second in each window: what a rate is the median of, and whose it is. */
+export interface Rate {
+  readonly windows: readonly number[];
+  readonly byWorker: Readonly<Record<string, readonly number[]>>;
+}
+
+const none: Rate = { windows: [], byWorker: {} };
+
 /** What a scenario came to. */
 export interface Figures extends Omit<Verdict, "runEnds"> {
   readonly scenario: string;
@@ -11,6 +19,7 @@ export interface Figures extends Omit<Verdict, "runEnds"> {
   readonly rateBefore: number;
   readonly rateAfter: number;
   readonly ratio: number;
+  readonly rates: { readonly before: Rate; readonly after: Rate };
   /** Jobs left when the last window ended: without any, the rate after says how fast jobs came. */
   readonly backlogAfter: number;
   /** Processes that ended though nobody ended them. */
@@ -41,6 +50,7 @@ export function abandoned(scenario: string, seed: number, error: unknown): Figur
     rateBefore: 0,
     rateAfter: 0,
     ratio: 0,
+    rates: { before: none, after: none },
     backlogAfter: 0,
     exits: 0,
     violations: [`it could not be run to its end: ${reason}`],

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { medianRate, shrinkingSince } from "./recovery.ts";
+import { median, shrinkingSince, windowRates } from "./recovery.ts";
 
 const samples = (...backlogs: number[]) =>
   backlogs.map((backlog, index) => ({ at: 100 * index, backlog }));
@@ -23,5 +23,7 @@ test("what happens after the time that is looked at does not count", () => {
 
 test("a rate is the median of its windows", () => {
   const instants = [0, 1, 2, 10, 11, 20, 21, 22, 23, 99];
-  expect(medianRate(instants, 0, { windows: 3, windowMs: 10 })).toBe(300);
+  const rates = windowRates(instants, 0, { windows: 3, windowMs: 10 });
+  expect(rates).toEqual([300, 200, 400]);
+  expect(median(rates)).toBe(300);
 });

@@ -15,18 +15,26 @@ export function shrinkingSince(
   return peak === first ? 0 : peak.at - faultEndedAt;
 }
 
-/** The median of equal windows, in events a second. */
-export function medianRate(
+export interface Windows {
+  readonly windows: number;
+  readonly windowMs: number;
+}
+
+/** Events a second in equal windows, one after another. */
+export function windowRates(
   instants: readonly number[],
   from: number,
-  { windows, windowMs }: { readonly windows: number; readonly windowMs: number },
-): number {
+  { windows, windowMs }: Windows,
+): number[] {
   const counts = Array.from({ length: windows }, () => 0);
   for (const instant of instants) {
     const window = Math.floor((instant - from) / windowMs);
     const count = counts[window];
     if (count !== undefined) counts[window] = count + 1;
   }
-  counts.sort((a, b) => a - b);
-  return ((counts[Math.floor(windows / 2)] ?? 0) * 1_000) / windowMs;
+  return counts.map((count) => (count * 1_000) / windowMs);
+}
+
+export function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 }

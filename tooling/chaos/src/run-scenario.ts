@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { readDiaries } from "./diaries.ts";
-import type { Figures } from "./figures.ts";
+import type { Figures, Rate } from "./figures.ts";
 import { cap } from "./load/limits.ts";
-import { throughput } from "./pace.ts";
-import { medianRate, shrinkingSince } from "./recovery.ts";
+import { type Pace, throughput } from "./pace.ts";
+import { median, shrinkingSince, windowRates } from "./recovery.ts";
 import type { Scenario } from "./scenarios/scenario.ts";
 import { connections, Stage, type StageOptions } from "./stage.ts";
-import { judge } from "./verdict.ts";
+import { judge, type RunEnd } from "./verdict.ts";
 
 const workerCount = 3;
 const warmUpMs = 1_500;
@@ -51,9 +51,12 @@ export async function runScenario(scenario: Scenario, options: StageOptions): Pr
   const { runEnds, ...verdict } = await stage.withClient((client) =>
     judge(client, readDiaries(stage.diaryFolder)),
   );
-  const windows = { windows: pace.windows, windowMs: pace.windowMs };
-  const rateBefore = medianRate(runEnds, controlFrom, windows);
-  const rateAfter = medianRate(runEnds, afterFrom, windows);
+  const rates = {
+    before: rateOf(runEnds, controlFrom, pace),
+    after: rateOf(runEnds, afterFrom, pace),
+  };
+  const rateBefore = median(rates.before.windows);
+  const rateAfter = median(rates.after.windows);
   const ratio = rateBefore > 0 ? rateAfter / rateBefore : 0;
   const violations = [
     ...verdict.violations,
@@ -89,9 +92,30 @@ export async function runScenario(scenario: Scenario, options: StageOptions): Pr
     rateBefore,
     rateAfter,
     ratio,
+    rates,
     backlogAfter,
     exits: stage.exits.length,
     violations,
+  };
+}
+
+/** Runs a second in each window, of all workers together and of each of them. */
+function rateOf(ends: readonly RunEnd[], from: number, pace: Pace): Rate {
+  const names = [...new Set(ends.map(({ worker }) => worker ?? "?"))];
+  const of = (some: readonly RunEnd[]) =>
+    windowRates(
+      some.map(({ at }) => at),
+      from,
+      pace,
+    );
+  const byWorker = names.map(
+    (name) => [name, of(ends.filter(({ worker }) => (worker ?? "?") === name))] as const,
+  );
+  return {
+    windows: of(ends),
+    byWorker: Object.fromEntries(
+      byWorker.filter(([, windows]) => windows.some((rate) => rate > 0)),
+    ),
   };
 }
 

@@ -3,6 +3,13 @@ import type pg from "pg";
 import type { Diaries } from "./diaries.ts";
 import { rules } from "./rules.ts";
 
+/** A run that its worker ended. */
+export interface RunEnd {
+  /** On the database's clock, in epoch milliseconds. */
+  readonly at: number;
+  readonly worker: string | null;
+}
+
 /** What became of the jobs of a scenario. */
 export interface Verdict {
   readonly enqueued: number;
@@ -24,8 +31,7 @@ export interface Verdict {
   readonly released: number;
   /** Names of the workers whose runs others had to recover. */
   readonly losers: readonly string[];
-  /** When runs ended, on the database's clock, in epoch milliseconds. */
-  readonly runEnds: readonly number[];
+  readonly runEnds: readonly RunEnd[];
   readonly violations: readonly string[];
 }
 
@@ -84,7 +90,7 @@ export async function judge(client: pg.Client, diaries: Diaries): Promise<Verdic
         entries.filter(({ outcome }) => outcome === "s").map(({ worker }) => worker ?? "?"),
       ),
     ],
-    runEnds: entries.filter(({ outcome }) => "cprd".includes(outcome)).map(({ at }) => at),
+    runEnds: entries.filter(({ outcome }) => "cprd".includes(outcome)),
     violations,
   };
 }
