@@ -6,7 +6,6 @@ export const terminatedBackends: Scenario = {
   name: "terminated-backends",
   summary:
     "connections are ended by pg_terminate_backend, several times a second, whoever has them",
-  isQuick: true,
   async fault(stage) {
     await stage.withClient(async (client) => {
       const until = performance.now() + stage.pace.faultMs;

@@ -26,7 +26,6 @@ export const serverCrash: Scenario = {
 export const serverCrashLoop: Scenario = {
   name: "server-crash-loop",
   summary: "PostgreSQL crashes again as soon as it has recovered, several times",
-  isQuick: true,
   async fault({ server, pace, random }) {
     const until = performance.now() + pace.faultMs;
     while (performance.now() < until) {

@@ -69,7 +69,6 @@ async function spoilTable(stage: Stage, table: string, body: string): Promise<vo
 export const diskFull: Scenario = {
   name: "disk-full",
   summary: "every write to the journal fails: there is no space left",
-  isQuick: true,
   fault: (stage) =>
     spoilTable(
       stage,

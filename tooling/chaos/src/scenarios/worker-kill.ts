@@ -34,7 +34,6 @@ class Reserve {
 export const workerKill: Scenario = {
   name: "worker-kill",
   summary: "a worker is killed (SIGKILL), and started again when others have taken its jobs",
-  isQuick: true,
   onlySuspectsLose: true,
   async fault(stage) {
     await stage.killWorker(stage.someWorker());
