@@ -1,73 +1,23 @@
-import { AsyncLocalStorage } from "node:async_hooks";
-import { channel } from "node:diagnostics_channel";
-import {
-  Backoff,
-  defineTask,
-  type JobContext,
-  type JobId,
-  Outcome,
-  type RunEvent,
-  TaskError,
-} from "@venturi/core";
+import { Backoff, defineTask, type JobId, Outcome, TaskError } from "@venturi/core";
 import { Queue } from "@venturi/queue";
-import { PostgresStore, type PostgresTransaction } from "@venturi/store-postgres";
+import { PostgresStore } from "@venturi/store-postgres";
 import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
 import * as v from "valibot";
 import { afterEach, describe, expect, test } from "vitest";
 import { Worker } from "./index.ts";
+import { claimAndDie } from "./testing/gone.ts";
 import { heardWhile, on } from "./testing/heard.ts";
 import { running } from "./testing/running.ts";
 import { deferred, until } from "./testing/signals.ts";
-import { wrapStore } from "./testing/wrap-store.ts";
 
-const database = await testDatabase();
-const store = new PostgresStore({ pool: database.pool });
+const { pool } = await testDatabase();
+const store = new PostgresStore({ pool });
 const queue = new Queue(store);
 const payload = v.object({ n: v.number() });
 const backoff = new Backoff({ base: 1, cap: 1 });
-const reset = () => Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" });
-
-afterEach(() => expectInvariants(database.pool));
-
 const ms = expect.any(Number);
 
-/** Claims a job in the name of a worker that is never heard of again. */
-async function claimAndDie(kind: string, backstop: number | null) {
-  const { worker } = await store.startWorker({
-    name: "gone",
-    kinds: [kind],
-    pollMaxMs: 60_000,
-    workerTimeoutMs: 200,
-    shortestLeaseMs: 60_000,
-  });
-  const kinds = [{ kind, limit: 1, leaseMs: 60_000, backstop }];
-  await store.claim({ worker, limit: 1, kinds, turn: { counter: 0, ratio: null } });
-}
-
-/** As others do that take the holder of a job's first run for dead. */
-async function takeAway(id: JobId): Promise<void> {
-  const { rows } = await database.pool.query(
-    `update venturi_workers set beat_at = beat_at - interval '1 h'
-     where id = (select claimed_by from venturi_queue where venturi_ulid(job_id) = $1) returning id`,
-    [id],
-  );
-  const recovery = { jobId: id, runCount: 1, holder: rows[0].id, delayMs: 60_000, note: "taken" };
-  await store.recover({ recoveries: [{ ...recovery, outcome: "stale-recovered" }] });
-}
-
-/** Keeps what would have ended the process, until it is stopped. */
-function collectUncaught() {
-  const others = process.rawListeners("uncaughtException");
-  const uncaught: unknown[] = [];
-  process.removeAllListeners("uncaughtException");
-  process.on("uncaughtException", (error) => uncaught.push(error));
-  const stop = (): readonly unknown[] => {
-    process.removeAllListeners("uncaughtException");
-    for (const listener of others) process.on("uncaughtException", listener as () => void);
-    return uncaught;
-  };
-  return { stop };
-}
+afterEach(() => expectInvariants(pool));
 
 describe("a job that runs", () => {
   test("is told of when it is claimed, started, ended and settled, each time about the same run", async () => {
@@ -184,107 +134,6 @@ describe("a job that runs", () => {
   });
 });
 
-describe("a settlement is told of", () => {
-  test("once, after the statement that the store has confirmed, however many failed before", async () => {
-    const Task = defineTask({ kind: "settled_late", payload });
-    const id = await queue.enqueue(Task({ n: 1 }));
-    let tries = 0;
-    const flaky = wrapStore(store, ({ settle }) => ({
-      settle: async (request) => {
-        tries += 1;
-        if (tries < 3) throw reset();
-        return settle(request);
-      },
-    }));
-    let triesWhenTold = 0;
-    let status: Promise<string | undefined> | null = null;
-    const heard = await heardWhile(
-      () => new Worker(flaky).register(Task, () => undefined).runOnce(),
-      ({ channel: name }) => {
-        if (name !== "venturi:settle") return;
-        triesWhenTold = tries;
-        status = queue.job(id).then((job) => job?.status);
-      },
-    );
-    expect(on(heard, "venturi:settle")).toMatchObject([{ event: "settled", outcome: "completed" }]);
-    expect([tries, triesWhenTold, await status]).toEqual([3, 3, "completed"]);
-  });
-
-  test("once, where the statement went through and only its answer was lost", async () => {
-    const Task = defineTask({ kind: "settled_unheard", payload });
-    await queue.enqueue(Task({ n: 1 }));
-    let tries = 0;
-    const deaf = wrapStore(store, ({ settle }) => ({
-      settle: async (request) => {
-        tries += 1;
-        const result = await settle(request);
-        if (tries === 1) throw reset();
-        return result;
-      },
-    }));
-    const heard = await heardWhile(() =>
-      new Worker(deaf).register(Task, () => undefined).runOnce(),
-    );
-    expect(on(heard, "venturi:settle")).toMatchObject([{ event: "settled", outcome: "completed" }]);
-    expect(tries).toBe(2);
-  });
-
-  test("as lost, and never as settled, where the run no longer held its claim", async () => {
-    const Task = defineTask({ kind: "lost", payload });
-    const id = await queue.enqueue(Task({ n: 1 }));
-    const heard = await heardWhile(() =>
-      new Worker(store).register(Task, () => takeAway(id)).runOnce(),
-    );
-    expect(on(heard, "venturi:settle")).toMatchObject([{ event: "lost", run: { id } }]);
-    await queue.cancel(id);
-  });
-
-  test("as released for a handler that goes on after the shutdown timeout", async () => {
-    const Task = defineTask({ kind: "straggler", payload });
-    const id = await queue.enqueue(Task({ n: 1 }));
-    const started = deferred();
-    const done = deferred();
-    const worker = new Worker(store, { shutdownTimeout: 50 }).register(Task, () => {
-      started.resolve();
-      return done.promise;
-    });
-    const heard = await heardWhile(() => running(worker, () => started.promise));
-    done.resolve();
-    expect(on(heard, "venturi:run").at(-1)).toMatchObject({ event: "end", result: "released" });
-    expect(on(heard, "venturi:settle")).toMatchObject([{ event: "settled", outcome: "released" }]);
-    expect(heard.at(-1)).toMatchObject({ event: "stopped" });
-    await queue.cancel(id);
-  });
-
-  test("as completed where the handler completed it in a transaction, as retried where that did not commit", async () => {
-    const Task = defineTask({ kind: "completing", payload, backoff });
-    const ids = await queue.enqueueMany([Task({ n: 1 }), Task({ n: 2 })]);
-    const complete = async (
-      { n }: { readonly n: number },
-      ctx: JobContext<unknown, PostgresTransaction>,
-    ): Promise<void> => {
-      const client = await database.pool.connect();
-      await client.query("begin");
-      await ctx.complete(client);
-      await client.query(n === 1 ? "commit" : "rollback");
-      client.release();
-    };
-    const heard = await heardWhile(() => new Worker(store).register(Task, complete).runOnce());
-    const outcomeOf = new Map(
-      on(heard, "venturi:settle").map((event) => [
-        event.run.id,
-        event.event === "settled" && event.outcome,
-      ]),
-    );
-    expect(ids.map((id) => outcomeOf.get(id))).toEqual(["completed", "retried"]);
-    expect(on(heard, "venturi:run").filter(({ event }) => event === "end")).toMatchObject([
-      { result: "completed", error: null },
-      { result: "completed", error: null },
-    ]);
-    for (const id of ids) await queue.cancel(id);
-  });
-});
-
 describe("claims", () => {
   test("that are handed back unstarted are told of as claimed and as handed back", async () => {
     const Task = defineTask({ kind: "ahead", payload });
@@ -318,8 +167,8 @@ describe("claims", () => {
   test("of a worker that is gone are told of when they have been recovered, also as dead at their backstop", async () => {
     const Task = defineTask({ kind: "gone", payload, backoff });
     const ids = await queue.enqueueMany([Task({ n: 1 }), Task({ n: 2 })]);
-    await claimAndDie(Task.kind, null);
-    await claimAndDie(Task.kind, 1);
+    await claimAndDie(store, { kind: Task.kind, workerTimeoutMs: 200, backstop: null });
+    await claimAndDie(store, { kind: Task.kind, workerTimeoutMs: 200, backstop: 1 });
     const entries: Promise<string | undefined>[] = [];
     const worker = new Worker(store, { name: "w", workerTimeout: 200 }).register(
       Task,
@@ -347,107 +196,5 @@ describe("claims", () => {
     );
     expect(await Promise.all(entries)).toEqual(recovered.map(({ outcome }) => outcome));
     expect((await queue.journal(ids[1] as JobId)).map(({ outcome }) => outcome)).toEqual(["dead"]);
-  });
-});
-
-describe("a handler is called", () => {
-  const runs = channel("venturi:run");
-  const Task = defineTask({ kind: "inside", payload });
-  const work = (handler: () => unknown) =>
-    new Worker(store).register(Task, handler as () => undefined).runOnce();
-
-  test("inside of the stores that are bound to the channel, to its end", async () => {
-    const context = new AsyncLocalStorage<string>();
-    const seen: unknown[] = [];
-    const ids = await queue.enqueueMany([Task({ n: 1 }), Task({ n: 2 })]);
-    runs.bindStore(context, (event) => (event as RunEvent).run.id);
-    try {
-      await work(async () => {
-        await new Promise((resolve) => setImmediate(resolve));
-        seen.push(context.getStore());
-      });
-    } finally {
-      runs.unbindStore(context);
-    }
-    expect(seen.sort()).toEqual([...ids].sort());
-    expect(context.getStore()).toBeUndefined();
-  });
-
-  test("inside of the functions that listeners add, the first one innermost", async () => {
-    await queue.enqueue(Task({ n: 1 }));
-    const order: string[] = [];
-    const wrapper =
-      (name: string) =>
-      <T>(call: () => T): T => {
-        order.push(`${name} begins`);
-        try {
-          return call();
-        } finally {
-          order.push(`${name} ends`);
-        }
-      };
-    await heardWhile(
-      () => work(() => void order.push("handler")),
-      (event) => {
-        if (event.channel === "venturi:run" && event.event === "start")
-          event.around.push(wrapper("a"), wrapper("b"));
-      },
-    );
-    expect(order).toEqual(["b begins", "a begins", "handler", "a ends", "b ends"]);
-  });
-
-  test("although listeners of every channel throw, and the worker goes on", async () => {
-    const uncaught = collectUncaught();
-    const ids = await queue.enqueueMany([Task({ n: 1 }), Task({ n: 2 })]);
-    let calls = 0;
-    const heard = await heardWhile(
-      () =>
-        work(() => {
-          calls += 1;
-        }),
-      () => {
-        throw new Error("listener");
-      },
-    );
-    // Node throws what a listener threw on the next turn.
-    await new Promise((resolve) => setImmediate(resolve));
-    expect(uncaught.stop().length).toBe(heard.length);
-    expect(calls).toBe(2);
-    for (const id of ids) expect((await queue.job(id))?.status).toBe("completed");
-  });
-
-  test.each([
-    ["calls it twice", <T>(call: () => T): T => call() ?? call()],
-    ["never calls it", <T>(_: () => T): T => undefined as T],
-    [
-      "throws before",
-      () => {
-        throw new Error("wrapper");
-      },
-    ],
-    [
-      "throws afterwards",
-      <T>(call: () => T): T => {
-        call();
-        throw new Error("wrapper");
-      },
-    ],
-  ])("once by a wrapper that %s, and what it comes to counts", async (name, wrap) => {
-    const uncaught = collectUncaught();
-    let calls = 0;
-    const id = await queue.enqueue(Task({ n: 1 }));
-    await heardWhile(
-      () =>
-        work(() => {
-          calls += 1;
-          throw TaskError.permanent("the handler's own");
-        }),
-      (event) => {
-        if (event.channel === "venturi:run" && event.event === "start") event.around.push(wrap);
-      },
-    );
-    expect(uncaught.stop().length).toBe(name.startsWith("throws") ? 1 : 0);
-    expect(calls).toBe(1);
-    expect((await queue.journal(id)).map(({ note }) => note)).toEqual(["the handler's own"]);
   });
 });

@@ -5,6 +5,7 @@ import { expectInvariants, expectNoWarnings, testDatabase } from "@venturi-tooli
 import * as v from "valibot";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
 import { Worker } from "./index.ts";
+import { takeAway } from "./testing/gone.ts";
 import { recordingLogger } from "./testing/recording-logger.ts";
 import { running } from "./testing/running.ts";
 import { deferred, until } from "./testing/signals.ts";
@@ -23,18 +24,6 @@ const outcomes = async (id: string) => (await queue.journal(id)).map(({ outcome 
 const codeOf = (error: unknown) => (isVenturiError(error) ? error.code : error);
 const wait = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 const catchCode = (promise: Promise<unknown>) => promise.then(() => "resolved", codeOf);
-
-/** As others do that take the holder for dead. */
-async function takeAway(id: string, runCount = 1): Promise<void> {
-  const { rows } = await database.pool.query(
-    `update venturi_workers set beat_at = beat_at - interval '1 h'
-     where id = (select claimed_by from venturi_queue where venturi_ulid(job_id) = $1) returning id`,
-    [id],
-  );
-  const recovery = { jobId: id, runCount, holder: rows[0].id, delayMs: 3_600_000, note: "taken" };
-  const recoveries = [{ ...recovery, outcome: "stale-recovered" }] as const;
-  expect((await store.recover({ recoveries })).applied).toEqual([true]);
-}
 
 describe("timeRemaining", () => {
   test("is what is left of the lease, counted so that it is rather too short", async () => {
@@ -149,7 +138,7 @@ describe("extendLease", () => {
     const { logger, records } = recordingLogger();
     const seen: unknown[] = [];
     const worker = new Worker(store, { logger }).register(Task, async (_, ctx) => {
-      await takeAway(id);
+      await takeAway(database.pool, store, id);
       seen.push(await catchCode(ctx.extendLease("1h")), ctx.signal.aborted);
       seen.push(codeOf(ctx.signal.reason), (ctx.signal.reason as Error).name);
       ctx.signal.throwIfAborted();
@@ -220,7 +209,7 @@ describe("a worker that others took for dead while its handlers ran", () => {
     await running(worker, async () => {
       await until(() => started === 2);
       fails = true;
-      await takeAway(ids[0] as string);
+      await takeAway(database.pool, store, ids[0] as string);
       await wait(1_000);
       expect(codes).toEqual([]);
       fails = false;

@@ -5,200 +5,24 @@ import { expectInvariants, expectNoWarnings, testDatabase } from "@venturi-tooli
 import * as v from "valibot";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
 import { Worker } from "./index.ts";
-import { WorkerProcess } from "./testing/child-process.ts";
+import { claimAndDie } from "./testing/gone.ts";
 import { running } from "./testing/running.ts";
 import { until } from "./testing/signals.ts";
 
-const database = await testDatabase();
-const store = await PostgresStore.connect({ connectionString: database.url });
+const { pool, url } = await testDatabase();
+const store = await PostgresStore.connect({ connectionString: url });
 const queue = new Queue(store);
 const payload = v.object({ n: v.number() });
 
 expectNoWarnings();
 afterAll(() => store.close());
-afterEach(() => expectInvariants(database.pool));
+afterEach(() => expectInvariants(pool));
 
 const outcomes = async (id: string) => (await queue.journal(id)).map(({ outcome }) => outcome);
 const wait = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
-interface DeadOptions {
-  readonly kind: string;
-  readonly jobs?: number;
-  readonly workerTimeoutMs?: number;
-  readonly leaseMs?: number;
-  readonly backstop?: number | null;
-}
-
-/** A worker that claims jobs and is never heard of again. */
-async function claimAndDie(options: DeadOptions): Promise<WorkerId> {
-  const { kind, jobs = 1, workerTimeoutMs = 300, leaseMs = 60_000, backstop = 20 } = options;
-  const { worker } = await store.startWorker({
-    name: "dead",
-    kinds: [kind],
-    pollMaxMs: 60_000,
-    workerTimeoutMs,
-    shortestLeaseMs: leaseMs,
-  });
-  const kinds = [{ kind, limit: jobs, leaseMs, backstop }];
-  const { jobs: claimed } = await store.claim({
-    worker,
-    limit: jobs,
-    kinds,
-    turn: { counter: 0, ratio: null },
-  });
-  expect(claimed).toHaveLength(jobs);
-  return worker;
-}
-
 /** An observer that trusts a silence of its own workerTimeout, and sleeps for a minute unless woken. */
 const observer = { workerTimeout: 300, pollMax: "60s", jitterFraction: 0 } as const;
-
-describe("a process that is killed", () => {
-  test("with a long lease: its job runs elsewhere within workerTimeout + 2 s", async () => {
-    const Task = defineTask({ kind: "killed", payload });
-    const id = await queue.enqueue(Task({ n: 1 }));
-    const options = { workerTimeout: "1s", name: "child" } as const;
-    const child = new WorkerProcess({
-      url: database.url,
-      kind: Task.kind,
-      handlerMs: 60_000,
-      worker: options,
-    });
-    await child.said(`started ${id}`);
-    const worker = new Worker(store, { ...observer, workerTimeout: "1s" }).register(
-      Task,
-      () => undefined,
-    );
-    await running(worker, async () => {
-      expect(await child.kill("SIGKILL")).toBe("SIGKILL");
-      const at = performance.now();
-      await until(async () => (await outcomes(id)).includes("completed"));
-      expect(performance.now() - at).toBeLessThan(3_000);
-    });
-    expect(
-      (await queue.journal(id)).map(({ outcome, worker }) => [outcome, worker === "child"]),
-    ).toEqual([
-      ["stale-recovered", true],
-      ["completed", false],
-    ]);
-    expect(await queue.job(id)).toMatchObject({ failureCount: 1, runCount: 2 });
-  });
-
-  test("with a lease of a second: its job runs elsewhere within three, long before its workerTimeout", async () => {
-    const Task = defineTask({ kind: "killed_short", payload });
-    const id = await queue.enqueue(Task({ n: 1 }));
-    const options = { workerTimeout: "30s", lease: "1s" } as const;
-    const child = new WorkerProcess({
-      url: database.url,
-      kind: Task.kind,
-      handlerMs: 60_000,
-      worker: options,
-    });
-    await child.said(`started ${id}`);
-    const worker = new Worker(store, { ...observer, workerTimeout: "30s" }).register(
-      Task,
-      () => undefined,
-    );
-    await running(worker, async () => {
-      await child.kill("SIGKILL");
-      await until(async () => (await outcomes(id)).includes("completed"), { withinMs: 3_000 });
-    });
-    expect(await outcomes(id)).toEqual(["stale-recovered", "completed"]);
-  });
-
-  test("by its own job, again and again: the job is dead at its backstop, and not in a loop", async () => {
-    const Task = defineTask({ kind: "poison_process", payload });
-    const Other = defineTask({ kind: "poison_bystander", payload });
-    const id = await queue.enqueue(Task({ n: 1 }));
-    const options = { backstop: 3, workerTimeout: 300, pollMax: "100ms" } as const;
-    const common = { url: database.url, kind: Task.kind, handlerMs: 0, worker: options };
-    const recoverer = new Worker(store, {
-      ...observer,
-      backstop: null,
-      backoff: new Backoff({ base: 1, cap: 1 }),
-    }).register(Other, () => undefined);
-    await running(recoverer, async () => {
-      for (let death = 1; death <= 3; death += 1) {
-        const child = new WorkerProcess({ ...common, isPoison: true });
-        expect(await child.ended).toBe("SIGKILL");
-        await until(async () => (await outcomes(id)).length === death);
-      }
-      // A process that comes after that finds nothing to die of.
-      const survivor = new WorkerProcess({ ...common, isPoison: true });
-      await survivor.said("ready");
-      await wait(500);
-      expect(survivor.isAlive).toBe(true);
-      expect(await survivor.kill("SIGTERM")).toBe(0);
-    });
-    expect(await outcomes(id)).toEqual(["stale-recovered", "stale-recovered", "dead"]);
-    expect(await queue.job(id)).toMatchObject({ status: "dead", failureCount: 3, runCount: 3 });
-  });
-
-  test("in the middle of much work: nothing is lost and nothing completes twice", async () => {
-    const Task = defineTask({ kind: "killed_middle", payload });
-    const ids = await queue.enqueueMany(Array.from({ length: 300 }, (_, n) => Task({ n })));
-    const options = { workerTimeout: "1s", concurrency: 4 } as const;
-    const common = { url: database.url, kind: Task.kind, handlerMs: 5, worker: options };
-    const children = [new WorkerProcess(common), new WorkerProcess(common)];
-    for (const child of children) await child.said("started");
-    await wait(100);
-    await children[0]?.kill("SIGKILL");
-    await until(
-      async () =>
-        (await queue.jobs({ ids, status: "completed", limit: 1_000 })).jobs.length === 300,
-      {
-        withinMs: 20_000,
-      },
-    );
-    expect(await children[1]?.kill("SIGTERM")).toBe(0);
-    expect(children[1]?.lines.at(-1)).toBe("stopped 0");
-  });
-});
-
-describe("a live worker", () => {
-  test("keeps its claims, however long its handlers take: beats count, not leases", async () => {
-    const Task = defineTask({ kind: "alive", payload });
-    const id = await queue.enqueue(Task({ n: 1 }));
-    const busy = new Worker(store, { workerTimeout: 600 }).register(Task, () => wait(2_000));
-    const idle = new Worker(store, observer).register(Task, () => undefined);
-    await running([busy, idle], () => until(async () => (await outcomes(id)).length > 0));
-    expect(await outcomes(id)).toEqual(["completed"]);
-  });
-
-  test("keeps them while synchronous work blocks its event loop for less than it takes to be missed", async () => {
-    const Task = defineTask({ kind: "blocked", payload });
-    const id = await queue.enqueue(Task({ n: 1 }));
-    const child = new WorkerProcess({
-      url: database.url,
-      kind: Task.kind,
-      handlerMs: 300,
-      blockMs: 1_200,
-      worker: { workerTimeout: "2s" },
-    });
-    await child.said(`started ${id}`);
-    const idle = new Worker(store, observer).register(Task, () => undefined);
-    await running(idle, () => until(async () => (await outcomes(id)).length > 0));
-    expect(await child.kill("SIGTERM")).toBe(0);
-    expect(await outcomes(id)).toEqual(["completed"]);
-    expect(await queue.job(id)).toMatchObject({ runCount: 1 });
-  });
-
-  test("is judged by its own workerTimeout, not by the observer's", async () => {
-    const Task = defineTask({ kind: "own_timeout", payload });
-    const id = await queue.enqueue(Task({ n: 1 }));
-    const dead = await claimAndDie({ kind: Task.kind, workerTimeoutMs: 60_000 });
-    const worker = new Worker(store, observer).register(Task, () => undefined);
-    await running(worker, () => wait(1_500));
-    expect(await outcomes(id)).toEqual([]);
-    await database.pool.query("update venturi_workers set worker_timeout_ms = 300 where id = $1", [
-      dead,
-    ]);
-    await running(
-      new Worker(store, observer).register(Task, () => undefined),
-      () => until(async () => (await outcomes(id)).includes("completed")),
-    );
-  });
-});
 
 describe("a recovery", () => {
   test("of a thousand claims is done within ten seconds", async () => {
@@ -208,11 +32,9 @@ describe("a recovery", () => {
       backoff: new Backoff({ base: "1h", cap: "1h" }),
     });
     const ids = await queue.enqueueMany(Array.from({ length: 1_000 }, (_, n) => Task({ n })));
-    await claimAndDie({ kind: Task.kind, jobs: 1_000, leaseMs: 1 });
-    await database.pool.query(
-      "update venturi_queue set failure_count = 2 where claimed_by is not null",
-    );
-    await database.pool.query(
+    await claimAndDie(store, { kind: Task.kind, jobs: 1_000, leaseMs: 1 });
+    await pool.query("update venturi_queue set failure_count = 2 where claimed_by is not null");
+    await pool.query(
       "insert into venturi_journal (recorded_at, started_at, job_id, kind_id, run_no, failure_count, outcome) select now(), now(), job_id, kind_id, g, g, 'r' from venturi_queue, generate_series(-1, 0) g where claimed_by is not null",
     );
     const worker = new Worker(store, observer).register(Task, () => undefined);
@@ -227,9 +49,7 @@ describe("a recovery", () => {
       ),
     );
     expect(performance.now() - at).toBeLessThan(10_000);
-    await database.pool.query(
-      "truncate venturi_jobs, venturi_queue, venturi_journal, venturi_dead",
-    );
+    await pool.query("truncate venturi_jobs, venturi_queue, venturi_journal, venturi_dead");
   });
 
   test("obeys the task's own backoff", async () => {
@@ -243,7 +63,7 @@ describe("a recovery", () => {
       throw new Error("no");
     });
     for (let run = 0; run < 2; run += 1) await failing.runOnce();
-    await claimAndDie({ kind: Task.kind });
+    await claimAndDie(store, { kind: Task.kind });
     const worker = new Worker(store, observer).register(Task, () => undefined);
     await running(worker, () =>
       until(async () => (await outcomes(id)).includes("stale-recovered")),
@@ -263,12 +83,11 @@ describe("a recovery", () => {
     });
     const Poison = defineTask({ kind: "poison", payload });
     const [broken, poison] = await queue.enqueueMany([Broken({ n: 1 }), Poison({ n: 1 })]);
-    await claimAndDie({ kind: Broken.kind });
-    await claimAndDie({ kind: Poison.kind });
-    await database.pool.query(
-      `update venturi_jobs set payload = '{"n": "x"}' where venturi_ulid(id) = $1`,
-      [poison],
-    );
+    await claimAndDie(store, { kind: Broken.kind });
+    await claimAndDie(store, { kind: Poison.kind });
+    await pool.query(`update venturi_jobs set payload = '{"n": "x"}' where venturi_ulid(id) = $1`, [
+      poison,
+    ]);
     const worker = new Worker(store, observer)
       .register(Broken, () => undefined)
       .register(Poison, () => undefined);
@@ -303,9 +122,9 @@ describe("a recovery", () => {
       throw new Error("no");
     });
     for (let run = 0; run < 2; run += 1) await failing.runOnce();
-    await claimAndDie({ kind });
+    await claimAndDie(store, { kind });
     if (kind === "recoverer_undecodable")
-      await database.pool.query(
+      await pool.query(
         `update venturi_jobs set payload = '{"n": "x"}' where venturi_ulid(id) = $1`,
         [id],
       );
@@ -326,7 +145,7 @@ describe("a recovery", () => {
     const Unknown = defineTask({ kind: "unknown", payload });
     const Known = defineTask({ kind: "known", payload });
     const id = await queue.enqueue(Unknown({ n: 1 }));
-    await claimAndDie({ kind: Unknown.kind });
+    await claimAndDie(store, { kind: Unknown.kind });
     const worker = new Worker(store, observer).register(Known, () => undefined);
     await running(worker, () => until(async () => (await outcomes(id)).length > 0));
     expect(await queue.job(id)).toMatchObject({ status: "pending", failureCount: 1, runCount: 1 });
@@ -341,7 +160,7 @@ describe("a recovery", () => {
       () => undefined,
     );
     for (let failures = 1; failures <= 3; failures += 1) {
-      await claimAndDie({ kind: Task.kind, backstop: 3 });
+      await claimAndDie(store, { kind: Task.kind, backstop: 3 });
       await running(
         new Worker(store, { ...observer, backstop: null }).register(Other, () => undefined),
         () => until(async () => (await outcomes(id)).length === failures),
@@ -356,8 +175,8 @@ describe("a recovery", () => {
   test("finds claims whose worker has no row at all", async () => {
     const Task = defineTask({ kind: "orphan", payload });
     const id = await queue.enqueue(Task({ n: 1 }));
-    const dead = await claimAndDie({ kind: Task.kind });
-    await database.pool.query("delete from venturi_workers where id = $1", [dead]);
+    const dead = await claimAndDie(store, { kind: Task.kind });
+    await pool.query("delete from venturi_workers where id = $1", [dead]);
     const worker = new Worker(store, observer).register(Task, () => undefined);
     await running(worker, () => until(async () => (await outcomes(id)).includes("completed")));
     expect(await outcomes(id)).toEqual(["stale-recovered", "completed"]);
@@ -366,7 +185,7 @@ describe("a recovery", () => {
   test("goes on while every slot is busy", async () => {
     const Task = defineTask({ kind: "busy", payload });
     const [stuck] = await queue.enqueueMany([Task({ n: 1 })]);
-    await claimAndDie({ kind: Task.kind });
+    await claimAndDie(store, { kind: Task.kind });
     await queue.enqueue(Task({ n: 2 }));
     const worker = new Worker(store, { ...observer, concurrency: 1 }).register(Task, ({ n }) =>
       n === 2 ? wait(2_000) : undefined,
@@ -382,8 +201,8 @@ describe("a recovery", () => {
 test("two workers with one name are told apart", async () => {
   const Task = defineTask({ kind: "namesakes", payload });
   const ids = await queue.enqueueMany([Task({ n: 1 }), Task({ n: 2 })]);
-  const first = await claimAndDie({ kind: Task.kind });
-  const second = await claimAndDie({ kind: Task.kind });
+  const first = await claimAndDie(store, { kind: Task.kind });
+  const second = await claimAndDie(store, { kind: Task.kind });
   const settlement = {
     outcome: "completed",
     delayMs: 0,
