@@ -1,165 +1,25 @@
-import fc from "fast-check";
 import * as v from "valibot";
-import { describe, expect, it, vi } from "vitest";
-import { createJobIds } from "./job-id.ts";
-import { type Decision, Merge, type MergeFunction, type Pending } from "./merge.ts";
-import { type MergeCandidate, planMerges } from "./merge-plan.ts";
-import type { EnqueueJob } from "./store.ts";
-import { defineTask, type Task } from "./task.ts";
-
-const now = new Date("2026-01-01T00:00:00Z");
-const newId = createJobIds({ now: () => 0, random: () => 0.5 });
-
-type Payload = { readonly n: number };
-type Carry = { readonly page: number };
-
-const payload = v.object({ n: v.pipe(v.number(), v.maxValue(1_000)) });
-const carry = v.optional(v.object({ page: v.number() }), { page: 0 });
-
-function taskThat(merge: MergeFunction<Payload, Carry>) {
-  return defineTask({ kind: "k", payload, carry, dedupKey: () => "key", merge });
-}
-
-const sum = taskThat((incoming, existing) =>
-  Merge.with({ n: incoming.n + existing.payload.n }, existing.carry),
-);
-
-function job(n: unknown, changes: Partial<EnqueueJob> = {}): EnqueueJob {
-  const text = JSON.stringify({ n });
-  return { id: newId(), kind: "k", payload: text, priority: "normal", dedupKey: "key", ...changes };
-}
-
-function candidate(n: unknown, changes: Partial<MergeCandidate> = {}): MergeCandidate {
-  return {
-    id: newId(),
-    version: 3,
-    runCount: 2,
-    failureCount: 1,
-    priority: "normal",
-    visibleAt: new Date(now.getTime() + 60_000),
-    payload: JSON.stringify({ n }),
-    carry: null,
-    journal: [],
-    ...changes,
-  };
-}
-
-/** The plan for jobs that all ask the same task. */
-function plan(task: Task, jobs: readonly EnqueueJob[], candidates: readonly MergeCandidate[] = []) {
-  return planMerges(
-    jobs.map((one) => ({ job: one, task })),
-    candidates,
-    { now },
-  );
-}
+import { describe, expect, it } from "vitest";
+import { type Decision, Merge } from "./merge.ts";
+import { planMerges } from "./merge-plan.ts";
+import { defineTask } from "./task.ts";
+import {
+  type Carry,
+  candidate,
+  job,
+  now,
+  type Payload,
+  payload,
+  plan,
+  sum,
+  taskThat,
+} from "./testing/merge-jobs.ts";
 
 async function decisions(...args: Parameters<typeof plan>) {
   const { jobs, failure } = await plan(...args);
   if (failure !== null) throw failure.error;
   return jobs.map(({ decision }) => decision);
 }
-
-describe("what a merge function sees", () => {
-  it("is the incoming input, and the first pending job with its state", async () => {
-    const merge = vi.fn(() => Merge.keep());
-    const one = candidate(1, { carry: '{"page":4}', priority: "low" });
-    await plan(taskThat(merge), [job(2)], [one, candidate(9)]);
-    expect(merge).toHaveBeenCalledExactlyOnceWith(
-      { n: 2 },
-      {
-        id: one.id,
-        payload: { n: 1 },
-        carry: { page: 4 },
-        runCount: 2,
-        failureCount: 1,
-        journal: [],
-        visibleAt: one.visibleAt,
-        priority: "low",
-      },
-    );
-  });
-
-  it("has the initial carry where none is stored", async () => {
-    const seen: unknown[] = [];
-    const task = taskThat((_, existing) => {
-      seen.push(existing.carry);
-      return Merge.keep();
-    });
-    await plan(task, [job(2)], [candidate(1)]);
-    expect(seen).toEqual([{ page: 0 }]);
-  });
-
-  it("are inputs, though the schema transforms", async () => {
-    const seen: unknown[] = [];
-    const task = defineTask({
-      kind: "k",
-      payload: v.pipe(v.string(), v.toUpperCase()),
-      dedupKey: (text) => text,
-      merge: (incoming, existing) => {
-        seen.push(incoming, existing.payload);
-        return Merge.keep();
-      },
-    });
-    await plan(task, [job(0, { payload: '"b"' })], [candidate(0, { payload: '"a"' })]);
-    expect(seen).toEqual(["b", "a"]);
-  });
-
-  it("of an earlier job in the call is runCount 0 and an empty journal", async () => {
-    const seen: Pending<Payload, Carry>[] = [];
-    const task = taskThat((_, existing) => {
-      seen.push(existing);
-      return Merge.keep();
-    });
-    const first = job(1, { priority: "high", delayMs: 5_000 });
-    await plan(task, [first, job(2)]);
-    expect(seen).toEqual([
-      {
-        id: first.id,
-        payload: { n: 1 },
-        carry: { page: 0 },
-        runCount: 0,
-        failureCount: 0,
-        journal: [],
-        visibleAt: new Date(now.getTime() + 5_000),
-        priority: "high",
-      },
-    ]);
-  });
-
-  it("is what earlier jobs of the call have made of the pending one, their entries included", async () => {
-    const seen: Pending<Payload, Carry>[] = [];
-    const choices: Decision<Payload, Carry>[] = [
-      Merge.with({ n: 7 }, { page: 3 }, { priority: "high" }),
-      Merge.keep(),
-      Merge.replace(),
-      Merge.keep(),
-    ];
-    const task = taskThat((_, existing) => {
-      seen.push(existing);
-      return choices.shift() ?? Merge.keep();
-    });
-    await plan(task, [job(1), job(2), job(3, { priority: "low" }), job(4)], [candidate(0)]);
-    expect(seen.map(({ payload: { n } }) => n)).toEqual([0, 7, 7, 3]);
-    expect(seen.map(({ carry: { page } }) => page)).toEqual([0, 3, 3, 0]);
-    expect(seen.map(({ priority }) => priority)).toEqual(["normal", "high", "high", "low"]);
-    expect(seen.at(-1)?.journal.map(({ note }) => note)).toEqual(["with", "keep", "replace"]);
-    expect(seen.map(({ runCount }) => runCount)).toEqual([2, 2, 2, 2]);
-  });
-
-  it("may be changed by it, and nobody else sees that", async () => {
-    const seen: number[] = [];
-    const task = taskThat((incoming, existing) => {
-      seen.push(existing.payload.n);
-      (existing.payload as { n: number }).n = 99;
-      (incoming as { n: number }).n = 99;
-      existing.visibleAt.setTime(0);
-      return seen.length < 2 ? Merge.keep() : Merge.replace();
-    });
-    const { jobs } = await plan(task, [job(1), job(2), job(3)], [candidate(0)]);
-    expect(seen).toEqual([0, 0, 2]);
-    expect(jobs.map(({ payload: text }) => text)).toEqual(['{"n":1}', '{"n":2}', '{"n":3}']);
-  });
-});
 
 describe("decisions", () => {
   it("name the candidate with its version and run count", async () => {
@@ -359,102 +219,5 @@ describe("a merge function that fails", () => {
       [candidate(0, { payload: '"stored-secret"' })],
     );
     expect(failure?.error).toMatchObject({ message: expect.not.stringContaining("secret") });
-  });
-});
-
-describe("for any jobs of one key", () => {
-  const choice = fc.constantFrom("keep", "replace", "with", "independent");
-  const step = fc.record({
-    choice,
-    n: fc.integer({ min: 0, max: 9 }),
-    constant: fc.boolean(),
-    again: fc.option(fc.nat(), { nil: undefined }),
-  });
-  const stored = fc.record({ n: fc.oneof(fc.integer({ min: 0, max: 9 }), fc.constant("bad")) });
-
-  it("applying the decisions one by one finds every candidate as it was decided about", async () => {
-    const property = fc.asyncProperty(
-      fc.array(stored, { maxLength: 4 }),
-      fc.array(step, { minLength: 1, maxLength: 12 }),
-      async (existing, steps) => {
-        const candidates = existing.map(({ n }) => candidate(n, { version: 0 }));
-        const jobs: { job: EnqueueJob; task?: Task }[] = [];
-        for (const { choice: chosen, n, constant, again } of steps) {
-          const repeated = again === undefined ? undefined : jobs[again % (jobs.length || 1)];
-          if (repeated !== undefined) {
-            jobs.push(repeated);
-          } else if (constant && chosen !== "with") {
-            jobs.push({ job: job(n, { merge: chosen as "keep" }) });
-          } else {
-            const made = { keep: Merge.keep(), replace: Merge.replace() } as const;
-            const task = taskThat((incoming, { payload: { n: m } }) =>
-              chosen === "with"
-                ? Merge.with({ n: incoming.n + m })
-                : chosen === "independent"
-                  ? Merge.independent()
-                  : made[chosen as "keep"],
-            );
-            jobs.push({ job: job(n), task });
-          }
-        }
-        const { jobs: decided, failure } = await planMerges(jobs, candidates, { now });
-        expect(failure).toBeNull();
-
-        // A store as small as can be.
-        const rows = candidates.map(({ id, payload: text }) => ({ id, text, version: 0 }));
-        const known = new Set<string>();
-        for (const { id, payload: text, merge, decision } of decided) {
-          if (known.has(id)) continue;
-          known.add(id);
-          const action = decision?.action ?? merge;
-          const named =
-            decision !== undefined && "candidate" in decision ? decision.candidate : rows[0]?.id;
-          const row = rows.find((one) => one.id === named);
-          if (action === "insert") {
-            const skipped = decision?.action === "insert" ? decision.skipped : [];
-            expect(rows.filter((one) => !skipped.includes(one.id))).toEqual([]);
-          }
-          if (action === "insert" || action === "independent" || row === undefined) {
-            expect(action === "insert" || action === "independent" || rows.length === 0).toBe(true);
-            rows.push({ id, text, version: 0 });
-            continue;
-          }
-          if (decision !== undefined && "version" in decision) {
-            expect(row.version).toBe(decision.version);
-            expect(row.text).not.toContain("bad");
-          }
-          if (action === "keep") continue;
-          row.version += 1;
-          row.text = decision?.action === "with" ? decision.payload : text;
-        }
-      },
-    );
-    await fc.assert(property, { numRuns: 500 });
-  });
-
-  it("a sum is the sum of all, however they are cut into calls", async () => {
-    const numbers = fc.array(fc.integer({ min: 0, max: 9 }), { minLength: 1, maxLength: 20 });
-    const property = fc.asyncProperty(numbers, fc.nat(), async (all, cut) => {
-      let pending: MergeCandidate | undefined;
-      const at = cut % (all.length + 1);
-      for (const part of [all.slice(0, at), all.slice(at)]) {
-        const { jobs } = await plan(
-          sum,
-          part.map((n) => job(n)),
-          pending ? [pending] : [],
-        );
-        for (const { id, payload: text, decision } of jobs) {
-          if (decision?.action !== "with")
-            pending = candidate(0, { id, payload: text, version: 0 });
-          else if (pending !== undefined) {
-            expect(decision.version).toBe(pending.version);
-            const version = pending.version + 1;
-            pending = { ...pending, payload: decision.payload, version };
-          }
-        }
-      }
-      expect(JSON.parse(pending?.payload ?? "")).toEqual({ n: all.reduce((a, b) => a + b, 0) });
-    });
-    await fc.assert(property);
   });
 });
