@@ -138,8 +138,8 @@ export class Stage {
     const client = new pg.Client({
       connectionString: this.url,
       application_name: "chaos",
-      // Whatever a scenario lets sessions start with.
-      options: "-c statement_timeout=0 -c default_transaction_read_only=off",
+      // Whatever a scenario lets sessions start with. Nothing here takes minutes, unless it would take for ever.
+      options: "-c statement_timeout=300s -c default_transaction_read_only=off",
     });
     await client.connect();
     try {

@@ -48,6 +48,8 @@ const runEnding = "'c', 'p', 'r', 'd', 's', 'l'";
 
 /** Checks everything the database and the processes know against each other. Reads the whole journal. */
 export async function judge(client: pg.Client, diaries: Diaries): Promise<Verdict> {
+  // After a crash the server has forgotten how much was written, and plans for tables as small as they once were.
+  await client.query("analyze");
   const violations = await invariantViolations(client);
   for (const { statement, sql } of rules) {
     const { rows } = await client.query(`${sql} limit 5`);
