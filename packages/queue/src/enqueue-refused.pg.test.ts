@@ -1,5 +1,4 @@
 import { defineTask, VenturiError } from "@venturi/core";
-import { PostgresStore } from "@venturi/store-postgres";
 import { testDatabase } from "@venturi-tooling/testing";
 import * as v from "valibot";
 import { describe, expect, it } from "vitest";
@@ -8,7 +7,6 @@ import { Count, SendEmail } from "./testing/tasks.ts";
 
 const database = await testDatabase();
 const queue = new Queue(database.pool);
-const _operator = new Queue(new PostgresStore({ pool: database.pool }));
 
 async function jobCount(): Promise<number> {
   const { rows } = await database.pool.query("select count(*)::int as count from venturi_jobs");
