@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { Queue } from "@venturi/queue";
 import { PostgresStore } from "@venturi/store-postgres";
 import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
@@ -7,6 +8,7 @@ import {
   type EnqueuedScan,
   enqueueDirectory,
   indexedFiles,
+  registeredWorkers,
   runsByWorker,
   scanEnded,
 } from "./testing/scan-database.ts";
@@ -19,8 +21,10 @@ let scanned: EnqueuedScan;
 
 beforeAll(async () => {
   tree = await generateTree(30, 20);
-  scanned = await enqueueDirectory(pool, tree.root);
   const workers = await startWorkerProcesses(2, { databaseUrl: database.url, concurrency: 4 });
+  // A process may take seconds to start, and one alone is soon done with everything.
+  while ((await registeredWorkers(pool)) < 2) await sleep(20);
+  scanned = await enqueueDirectory(pool, tree.root);
   await scanEnded(pool, scanned.scan);
   await Promise.all(workers.map(stopWorkerProcess));
   expect(await Promise.all(workers.map(({ ended }) => ended))).toEqual([0, 0]);

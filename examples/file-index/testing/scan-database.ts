@@ -23,6 +23,14 @@ export async function enqueueDirectory(pool: pg.Pool, root: string): Promise<Enq
   return { scan, ids };
 }
 
+/** How many workers have begun to ask for jobs, or are about to. */
+export async function registeredWorkers(pool: pg.Pool): Promise<number> {
+  const { rows } = await pool.query<{ workers: number }>(
+    "select count(*)::int as workers from venturi_workers where stopping_at is null",
+  );
+  return rows[0]?.workers ?? 0;
+}
+
 /** Waits until every job of the scan has ended. */
 export async function scanEnded(pool: pg.Pool, scan: string): Promise<void> {
   const queue = new Queue(new PostgresStore({ pool }));

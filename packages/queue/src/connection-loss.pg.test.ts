@@ -30,7 +30,7 @@ async function failureOf(promise: Promise<unknown>): Promise<VenturiError> {
 async function blockedBackend(application: string): Promise<number> {
   for (;;) {
     const { rows } = await database.pool.query(
-      "select pid from pg_stat_activity where application_name = $1 and wait_event_type = 'Lock'",
+      "select pid from pg_stat_activity where datname = current_database() and application_name = $1 and wait_event_type = 'Lock'",
       [application],
     );
     if (rows.length > 0) return rows[0].pid;
@@ -39,7 +39,7 @@ async function blockedBackend(application: string): Promise<number> {
 
 async function terminate(application: string): Promise<void> {
   await database.pool.query(
-    "select pg_terminate_backend(pid, 5000) from pg_stat_activity where application_name = $1",
+    "select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = current_database() and application_name = $1",
     [application],
   );
 }

@@ -12,12 +12,15 @@ import { until } from "./testing/until.ts";
 
 const { url, pool } = await testDatabase();
 
+/** Of this file alone: others share the server. */
+const altering = `altered ${new URL(url).pathname.slice(1)}`;
+
 /** The connection string with another part, and a name by which its connections are told apart. */
 function altered(
   changes: Partial<Pick<URL, "port" | "hostname" | "password" | "pathname" | "username">>,
 ): string {
   const changed = Object.assign(new URL(url), changes);
-  changed.searchParams.set("application_name", "altered");
+  changed.searchParams.set("application_name", altering);
   return changed.href;
 }
 
@@ -29,18 +32,18 @@ describe("connect", () => {
   it("opens a pool of the store's own, which close ends", async () => {
     const store = await PostgresStore.connect({ connectionString: altered({}), maxConnections: 3 });
     await Promise.all(Array.from({ length: 30 }, () => store.enqueue({ jobs: [job("k")] })));
-    expect(await connections("altered")).toBe(3);
+    expect(await connections(altering)).toBe(3);
     await store.close();
-    await until(async () => (await connections("altered")) === 0);
+    await until(async () => (await connections(altering)) === 0);
   });
 
   it("closes at the end of its scope", async () => {
     {
       await using store = await PostgresStore.connect({ connectionString: altered({}) });
       await store.listen({ onWake: () => undefined }).listening;
-      expect(await connections("altered")).toBe(2);
+      expect(await connections(altering)).toBe(2);
     }
-    await until(async () => (await connections("altered")) === 0);
+    await until(async () => (await connections(altering)) === 0);
   });
 
   const wrong: [string, () => string, { sqlState?: string; isRetryable: boolean }][] = [
@@ -75,7 +78,7 @@ describe("connect", () => {
       expect(error).toMatchObject({ code: "database", ...expected });
       expect(error.message).toContain("connect to the database");
       expectNoSecret(error, new URL(connectionString).password);
-      await until(async () => (await connections("altered")) === 0);
+      await until(async () => (await connections(altering)) === 0);
     },
   );
 

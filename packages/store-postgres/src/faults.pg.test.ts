@@ -33,7 +33,7 @@ function makePool(application_name: string, config: pg.PoolConfig = {}): pg.Pool
 
 const terminate = (application: string) =>
   pool.query(
-    "select pg_terminate_backend(pid, 5000) from pg_stat_activity where application_name = $1",
+    "select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = current_database() and application_name = $1",
     [application],
   );
 
@@ -153,7 +153,7 @@ describe("a backend that is killed in the middle of a transaction", () => {
       await blocker.query("begin; lock table venturi_jobs in exclusive mode");
       const calls = [1, 2, 3].map(() => failureOf(enqueue(store, job("waiting"))));
       const waiting =
-        "select from pg_stat_activity where application_name = $1 and wait_event_type = 'Lock'";
+        "select from pg_stat_activity where datname = current_database() and application_name = $1 and wait_event_type = 'Lock'";
       await until(async () => (await pool.query(waiting, [`waiting ${driver}`])).rows.length === 3);
       await terminate(`waiting ${driver}`);
       await blocker.query("commit");

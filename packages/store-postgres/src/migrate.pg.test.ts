@@ -106,7 +106,8 @@ describe("an interrupted migration", () => {
 
   it("killed from outside in the middle of a step leaves no lock behind", async () => {
     const running = failureOf(run([withStatement(initial, 5, "select pg_sleep(60)")]));
-    const asleep = "from pg_stat_activity where query = 'select pg_sleep(60)' and state = 'active'";
+    const asleep =
+      "from pg_stat_activity where datname = current_database() and query = 'select pg_sleep(60)' and state = 'active'";
     await until(async () => (await pool.query(`select pid ${asleep}`)).rows.length === 1);
     expect(await advisoryLocks()).toHaveLength(1);
     await pool.query(`select pg_terminate_backend(pid, 5000) ${asleep}`);

@@ -51,11 +51,16 @@ function listen(
 const notify = () => pool.query("notify venturi");
 
 const backends = async (name: string) =>
-  (await pool.query("select * from pg_stat_activity where application_name = $1", [name])).rows;
+  (
+    await pool.query(
+      "select * from pg_stat_activity where datname = current_database() and application_name = $1",
+      [name],
+    )
+  ).rows;
 
 const kill = (name: string) =>
   pool.query(
-    "select pg_terminate_backend(pid, 5000) from pg_stat_activity where application_name = $1",
+    "select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = current_database() and application_name = $1",
     [name],
   );
 
@@ -129,7 +134,8 @@ describe("a half-open connection", () => {
     const frozenAt = performance.now();
     await notify();
     await until(() => state.wakes === 2);
-    expect(performance.now() - frozenAt).toBeLessThan(2 * probeMs + 100 + 500);
+    // With what a busy machine adds; ten seconds are what the default would take.
+    expect(performance.now() - frozenAt).toBeLessThan(2 * probeMs + 100 + 4_000);
     await notify();
     await until(() => state.wakes === 3);
     expect(proxy.open).toBe(1);
@@ -169,11 +175,12 @@ describe("while there is no connection", () => {
     const proxy = await proxied();
     proxy.mode = "closes";
     const state = listen("outage", { through: proxy.url, firstDelayMs: 20, lastDelayMs: 320 });
-    await until(() => state.attempts.length === 8);
+    await until(() => state.attempts.length === 12, 30_000);
     const gaps = state.attempts.slice(1).map((at, index) => at - (state.attempts[index] as number));
     for (const [index, least] of [10, 20, 40, 80, 160, 160, 160].entries())
       expect(gaps[index]).toBeGreaterThanOrEqual(least - 2);
-    expect(Math.max(...gaps)).toBeLessThan(320 + 300);
+    // Growing on, the last would have come to twenty seconds.
+    expect(Math.max(...gaps)).toBeLessThan(320 + 3_000);
     expect(state.records.map(({ level }) => level)).toEqual(["warn"]);
     const told = JSON.stringify(state.records);
     expect(told).not.toContain(new URL(url).password);
@@ -223,7 +230,8 @@ describe("close", () => {
   async function expectExit(child: Child): Promise<void> {
     const endedAt = performance.now();
     expect(await child.end()).toBe(0);
-    expect(performance.now() - endedAt).toBeLessThan(2_500);
+    // Less than a probe takes, or an attempt to connect.
+    expect(performance.now() - endedAt).toBeLessThan(4_500);
   }
 
   it("leaves nothing that keeps a process alive", async () => {

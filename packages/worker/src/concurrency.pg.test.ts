@@ -67,9 +67,7 @@ describe("a kind at its cap", () => {
       { cap: 1 },
     );
     await running(worker, () =>
-      until(async () => (await queue.jobs({ ids, status: "completed" })).jobs.length === 6, {
-        withinMs: 3_000,
-      }),
+      until(async () => (await queue.jobs({ ids, status: "completed" })).jobs.length === 6),
     );
   });
 
@@ -103,11 +101,11 @@ describe("while all slots are busy", () => {
         return plain.claim(request);
       },
     }));
-    const first = [deferred(), deferred()];
+    const rounds = 9;
+    const gates = Array.from({ length: 2 + rounds }, () => deferred());
     let started = 0;
-    let freedAt = 0;
     const worker = new Worker(watched, { concurrency: 2, pollMax: 50 }).register(Task, async () => {
-      const gate = first[started];
+      const gate = gates[started];
       started += 1;
       await gate?.promise;
     });
@@ -117,11 +115,17 @@ describe("while all slots are busy", () => {
       await queue.enqueue(Task({ n: 50 }));
       await wait(500);
       expect(claims.length).toBe(before);
-      freedAt = performance.now();
-      first[0]?.resolve();
-      await until(() => claims.length > before);
-      expect((claims[before] as number) - freedAt).toBeLessThan(50);
-      first[1]?.resolve();
+      // One of them may be late by whatever else the machine is at, most are not.
+      const took: number[] = [];
+      for (let round = 0; round < rounds; round += 1) {
+        const seen = claims.length;
+        const freedAt = performance.now();
+        gates[round]?.resolve();
+        await until(() => started === 3 + round);
+        took.push((claims[seen] as number) - freedAt);
+      }
+      expect(took.sort((a, b) => a - b)[(rounds - 1) / 2]).toBeLessThan(50);
+      for (const gate of gates) gate.resolve();
       await until(
         async () => (await queue.jobs({ kind: Task.kind, status: "completed" })).jobs.length === 51,
       );
@@ -172,10 +176,12 @@ test("while all slots are busy nothing is sent but heartbeats and at most one st
   await running(worker, async () => {
     await until(() => started === 2);
     asked.length = 0;
+    const from = performance.now();
     await wait(1_500);
     expect(new Set(asked).has("beat")).toBe(true);
     expect(asked.filter((verb) => verb !== "beat" && verb !== "findStale")).toEqual([]);
-    expect(asked.filter((verb) => verb === "findStale").length).toBeLessThanOrEqual(2);
+    const seconds = (performance.now() - from) / 1_000;
+    expect(asked.filter((verb) => verb === "findStale").length).toBeLessThanOrEqual(seconds + 1);
     finish.resolve();
     await until(() => started === 3);
   });

@@ -24,17 +24,22 @@ const wait = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, 
 
 describe("a handler whose lease ends", () => {
   test("is told a little before that, so that it never overlaps the next run", async () => {
-    const Task = defineTask({ kind: "honours", payload, lease: "1s" });
+    const Task = defineTask({ kind: "honours", payload, lease: "3s" });
     const id = await queue.enqueue(Task({ n: 1 }));
     const spans: { from: number; to: number }[] = [];
     const codes: unknown[] = [];
+    // Timers fire in their order, however late a busy machine is with all of them.
+    let isPassed = false;
     const worker = () =>
       new Worker(store).register(Task, async (_, ctx) => {
         const from = performance.now();
         if (ctx.runCount === 1) {
+          const deadline = setTimeout(() => {
+            isPassed = true;
+          }, ctx.deadline.getTime() - Date.now());
           await new Promise((resolve) => ctx.signal.addEventListener("abort", resolve));
+          clearTimeout(deadline);
           codes.push(isVenturiError(ctx.signal.reason) && ctx.signal.reason.code);
-          expect(Date.now()).toBeLessThan(ctx.deadline.getTime());
         }
         spans.push({ from, to: performance.now() });
         if (ctx.runCount === 1) throw new Error("gave up");
@@ -43,6 +48,7 @@ describe("a handler whose lease ends", () => {
       until(async () => (await outcomes(id)).includes("completed")),
     );
     expect(codes).toEqual(["lease-ended"]);
+    expect(isPassed).toBe(false);
     expect(spans[1]?.from).toBeGreaterThanOrEqual(spans[0]?.to ?? Number.POSITIVE_INFINITY);
     expect(await outcomes(id)).toEqual(["retried", "completed"]);
   });
@@ -51,19 +57,21 @@ describe("a handler whose lease ends", () => {
     const Task = defineTask({ kind: "ignores", payload, lease: "1s" });
     const id = await queue.enqueue(Task({ n: 1 }));
     const { logger, records } = recordingLogger();
+    const finish = deferred();
     let now = 0;
     let most = 0;
     const worker = new Worker(store, { concurrency: 2, logger }).register(Task, async (_, ctx) => {
       now += 1;
       most = Math.max(most, now);
-      if (ctx.runCount === 1) await wait(2_500);
+      if (ctx.runCount === 1) await finish.promise;
       now -= 1;
     });
     await running(worker, async () => {
-      await until(async () => (await outcomes(id)).includes("stale-recovered"), {
-        withinMs: 2_000,
-      });
+      await until(async () => (await outcomes(id)).includes("stale-recovered"));
       expect(await queue.job(id)).toMatchObject({ status: "pending", failureCount: 1 });
+      // Time to start it again, for a worker that would.
+      await wait(500);
+      finish.resolve();
       await until(async () => (await outcomes(id)).includes("completed"));
     });
     expect(most).toBe(1);
@@ -76,11 +84,12 @@ describe("a handler whose lease ends", () => {
   test("loses against the worker that has run the job meanwhile", async () => {
     const Task = defineTask({ kind: "fenced", payload, lease: "1s" });
     const id = await queue.enqueue(Task({ n: 1 }));
-    const started = deferred();
+    const [started, finish, ended] = [deferred(), deferred(), deferred()];
     const slow = new Worker(store, { name: "slow" }).register(Task, async (_, ctx) => {
       ctx.attach("slow");
       started.resolve();
-      await wait(2_000);
+      await finish.promise;
+      ended.resolve();
     });
     const quick = new Worker(store, { name: "quick" }).register(Task, (_, ctx) =>
       ctx.attach("quick"),
@@ -88,7 +97,8 @@ describe("a handler whose lease ends", () => {
     await running(slow, async () => {
       await started.promise;
       await running(quick, () => until(async () => (await outcomes(id)).includes("completed")));
-      await wait(1_000);
+      finish.resolve();
+      await ended.promise;
     });
     const journal = await queue.journal(id);
     expect(journal.map(({ outcome, worker }) => [outcome, worker])).toEqual([

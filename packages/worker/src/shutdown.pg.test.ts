@@ -145,7 +145,8 @@ describe("handlers that do not end in time", () => {
     });
     const before = performance.now();
     const [report] = await running(worker, () => started.promise);
-    expect(performance.now() - before).toBeLessThan(1_500);
+    // The handler would go on for ever, and the default is to wait for half a minute.
+    expect(performance.now() - before).toBeLessThan(10_000);
     expect(report).toEqual({ unreleased: [] });
     expect(await queue.job(id)).toMatchObject({
       status: "pending",
@@ -213,7 +214,7 @@ describe("claims around the abort", () => {
       at = performance.now();
       controller.abort();
     });
-    expect(performance.now() - at).toBeLessThan(500);
+    expect(performance.now() - at).toBeLessThan(5_000);
     expect(claimsAfter).toBe(0);
   });
 

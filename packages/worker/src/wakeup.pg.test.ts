@@ -23,11 +23,21 @@ afterEach(() => expectInvariants(database.pool));
 const wait = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 const isCompleted = async (id: string) => (await queue.job(id))?.status === "completed";
 
-/** Processes of connections that listen. */
+/** Processes of connections that listen, or have probed whether they still do. */
 async function listeners(): Promise<number[]> {
   const { rows } = await database.pool.query(`select pid from pg_stat_activity
-    where datname = current_database() and (query ilike 'listen %' or query = '') and state = 'idle'`);
+    where datname = current_database() and (query ilike 'listen %' or query = '')
+      and state = 'idle' and query_start is not null`);
   return rows.map(({ pid }) => pid);
+}
+
+/** Waits until so many connections listen and no claim comes any more: each worker has looked, and looked again when it listened. */
+async function asleep(counts: { readonly claims: number }, workers = 1): Promise<void> {
+  await until(async () => (await listeners()).length >= workers);
+  for (let seen = -1; seen !== counts.claims; ) {
+    seen = counts.claims;
+    await wait(300);
+  }
 }
 
 /** A store that counts its claims, and tells when one came back empty. */
@@ -60,16 +70,17 @@ describe("an idle worker that may sleep for a minute", () => {
       const swallowedAt = performance.now();
       const id = await queue.enqueue(Task({ n: 1 }));
       await until(() => proxy.attempts === 2);
-      expect(performance.now() - swallowedAt).toBeLessThan(1_500);
+      // Two heartbeats, and what a busy machine adds to them: by far less than the minute that it may sleep.
+      expect(performance.now() - swallowedAt).toBeLessThan(5_000);
       proxy.mode = "refuse";
       proxy.mode = "pass";
-      await until(() => isCompleted(id), { withinMs: 3_000 });
+      await until(() => isCompleted(id));
     });
     await behind.close();
     await proxy.close();
   });
 
-  test("starts a job within a second that is enqueued between its last look and its sleep", async () => {
+  test("starts a job at once that is enqueued between its last look and its sleep", async () => {
     const Task = defineTask({ kind: "race", payload });
     let isArmed = false;
     const racing = wrapStore(store, (plain) => ({
@@ -95,7 +106,7 @@ describe("an idle worker that may sleep for a minute", () => {
           if (isArmed) await database.pool.query("select pg_notify('venturi', '')");
           return !isArmed;
         });
-        await until(() => runs === round, { withinMs: 1_000, what: `round ${round} starts` });
+        await until(() => runs === round, { withinMs: 5_000, what: `round ${round} starts` });
       }
     });
   });
@@ -121,7 +132,7 @@ describe("an idle worker that may sleep for a minute", () => {
     const { counts, counting } = counted(store);
     const worker = new Worker(counting, { pollMax: "60s" }).register(Task, () => undefined);
     await running(worker, async () => {
-      await wait(500);
+      await asleep(counts);
       const before = counts.claims;
       await wait(1_000);
       expect(counts.claims).toBe(before);
@@ -132,11 +143,12 @@ describe("an idle worker that may sleep for a minute", () => {
 describe("without notifications", () => {
   test("a job starts within pollMax", async () => {
     const Task = defineTask({ kind: "polled", payload });
-    const worker = new Worker(deaf, { pollMax: 300 }).register(Task, () => undefined);
+    const { counts, counting } = counted(deaf);
+    const worker = new Worker(counting, { pollMax: 300 }).register(Task, () => undefined);
     await running(worker, async () => {
-      await wait(100);
+      await until(() => counts.empty > 0);
       const id = await queue.enqueue(Task({ n: 1 }));
-      await until(() => isCompleted(id), { withinMs: 1_000 });
+      await until(() => isCompleted(id));
     });
   });
 
@@ -148,7 +160,7 @@ describe("without notifications", () => {
       if (ctx.runCount === 2) throw new Error("no");
       return ctx.runCount === 3 ? Outcome.pauseFor(200) : undefined;
     });
-    await running(worker, () => until(() => isCompleted(id), { withinMs: 2_000 }));
+    await running(worker, () => until(() => isCompleted(id)));
   });
 });
 
@@ -177,7 +189,8 @@ describe("clocks", () => {
       );
       await running(worker, () => started.promise);
       expect(performance.now() - at).toBeGreaterThan(1_400);
-      expect(performance.now() - at).toBeLessThan(2_300);
+      // Neither after the minute of `pollMax` nor after the two of the clock.
+      expect(performance.now() - at).toBeLessThan(15_000);
       expect(counts.claims).toBeLessThanOrEqual(6);
       expect(await isCompleted(id)).toBe(true);
     },
@@ -222,7 +235,7 @@ describe("a storm of notifications", () => {
       new Worker(counting, { concurrency: 1, pollMax: "60s" }).register(Task, () => undefined),
     );
     await running(workers, async () => {
-      await wait(800);
+      await asleep(counts, workers.length);
       const before = counts.claims;
       const id = await queue.enqueue(Task({ n: 1 }));
       await until(() => isCompleted(id));

@@ -38,7 +38,8 @@ it("a job that was merged into while a claim was looking runs with what the merg
     await bareEnqueue(merger, [keyed("new", { from: "new" })]);
     await gate.query("select pg_advisory_lock(77)");
     const claiming = store.claim(claimRequest(worker, ["k"]));
-    const waits = "select from pg_locks where locktype = 'advisory' and objid = 77 and not granted";
+    const waits =
+      "select from pg_locks where locktype = 'advisory' and objid = 77 and not granted and database = (select oid from pg_database where datname = current_database())";
     await until(async () => (await gate.query(waits)).rows.length === 1);
     await merger.query("commit");
     merger.release();
