@@ -50,10 +50,49 @@ test("auto starts over once what was claimed ahead had to wait", () => {
   expect(ahead.target).toBe(0);
 });
 
+/** So many handlers that have been running for this long. */
+const runningFor = (now: number, count: number, ms: number) => (instant: number) =>
+  now - ms <= instant ? count : 0;
+
+test("auto claims nothing ahead while long handlers hold half of the slots, however short the others are", () => {
+  const ahead = new ClaimAhead("auto", 4);
+  const now = work(ahead, { slots: 2 });
+  expect(ahead.targetNow(now, runningFor(now, 1, 30_000))).toBe(50);
+  expect(ahead.targetNow(now, runningFor(now, 2, 200))).toBe(50);
+  expect(ahead.targetNow(now, runningFor(now, 2, 250))).toBe(0);
+  expect(ahead.targetNow(now, runningFor(now, 2, 30_000))).toBe(0);
+});
+
+test("a long handler is remembered for as long as it took, shared among the slots", () => {
+  const ahead = new ClaimAhead("auto", 4);
+  ahead.busy(0);
+  ahead.ended(8_000, 8_000);
+  const now = work(ahead, { from: 8_000 });
+  expect(ahead.target).toBe(100);
+  expect(ahead.targetNow(now, () => 0)).toBe(0);
+  expect(ahead.targetNow(9_999, () => 0)).toBe(0);
+  expect(ahead.targetNow(10_000, () => 0)).toBe(100);
+});
+
+test("several long handlers are remembered one after the other, for a minute at most", () => {
+  const ahead = new ClaimAhead("auto", 4);
+  ahead.busy(0);
+  for (let count = 0; count < 2; count += 1) ahead.ended(8_000, 8_000);
+  work(ahead, { from: 8_000 });
+  expect(ahead.targetNow(11_999, () => 0)).toBe(0);
+  expect(ahead.targetNow(12_000, () => 0)).toBe(100);
+  ahead.ended(3_600_000, 20_000);
+  const now = work(ahead, { from: 20_000 });
+  expect(ahead.targetNow(now, () => 0)).toBe(0);
+  expect(ahead.targetNow(80_000, () => 0)).toBe(100);
+});
+
 test("a number stays what it is", () => {
   const ahead = new ClaimAhead(7, 4);
   expect(ahead.target).toBe(7);
   work(ahead, {});
+  expect(ahead.target).toBe(7);
+  expect(ahead.targetNow(100, runningFor(100, 4, 30_000))).toBe(7);
 });
 
 test("a number is claimed ahead again once a handler has ended", () => {

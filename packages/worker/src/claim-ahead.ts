@@ -7,6 +7,10 @@ export type Prefetch = "auto" | number;
 const windowMs = 50;
 /** So that a worker that has just started need not wait for it: as many ended handlers as this, for each slot. */
 const windowRounds = 2;
+/** What is claimed ahead must not wait behind handlers that have run for longer than this, in milliseconds. */
+const longMs = 250;
+/** The end of long handlers is not remembered for longer than this, in milliseconds. */
+const mostCautionMs = 60_000;
 
 /** Observes handlers and says how many jobs to claim ahead of a free slot. */
 export class ClaimAhead {
@@ -17,6 +21,8 @@ export class ClaimAhead {
   #tookMs = 0;
   #busyMs = 0;
   #busySince: number | null = null;
+  /** Long handlers have ended of late: more of them may follow. */
+  #cautiousUntil = Number.NEGATIVE_INFINITY;
 
   constructor(prefetch: Prefetch, concurrency: number) {
     this.#prefetch = prefetch;
@@ -24,9 +30,22 @@ export class ClaimAhead {
     this.#target = prefetch === "auto" ? 0 : prefetch;
   }
 
-  /** Jobs to hold beside those that have slots. */
+  /** Jobs to hold beside those that have slots, at most. */
   get target(): number {
     return this.#target;
+  }
+
+  /**
+   * The same for a claim made now. Where short and long handlers mix, their average says nothing about the next one,
+   * and what is claimed ahead would wait behind the long ones: "auto" claims nothing ahead while these hold half of
+   * the slots, nor after one has ended for as long as it took, shared among all slots.
+   *
+   * @param runningSince - How many handlers run that had started by an instant.
+   */
+  targetNow(now: number, runningSince: (instant: number) => number): number {
+    if (this.#prefetch !== "auto" || this.#target === 0) return this.#target;
+    if (now < this.#cautiousUntil) return 0;
+    return 2 * runningSince(now - longMs) >= this.#concurrency ? 0 : this.#target;
   }
 
   /** Whether what waits too long is to be handed back sooner than its lease asks for. */
@@ -53,6 +72,7 @@ export class ClaimAhead {
       this.#target = this.#prefetch;
       return;
     }
+    if (tookMs >= longMs) this.#beCautious(tookMs / this.#concurrency, now);
     this.#finished += 1;
     this.#tookMs += tookMs;
     if (this.#busySince === null) return;
@@ -68,6 +88,11 @@ export class ClaimAhead {
   stalled(): void {
     this.#target = 0;
     this.#startOver();
+  }
+
+  #beCautious(forMs: number, now: number): void {
+    const until = Math.max(this.#cautiousUntil, now) + forMs;
+    this.#cautiousUntil = Math.min(until, now + mostCautionMs);
   }
 
   #decide(): void {

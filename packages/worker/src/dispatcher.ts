@@ -75,6 +75,17 @@ export class Dispatcher {
     return this.#running.size;
   }
 
+  /** How many of these had started by an instant. */
+  runningSince(instant: number): number {
+    let count = 0;
+    // In the order of their starts.
+    for (const { startedAt } of this.#running) {
+      if (startedAt > instant) break;
+      count += 1;
+    }
+    return count;
+  }
+
   /** Claims whose handlers have not ended, or not started. */
   runs(): Run[] {
     return [...this.#running, ...this.#buffer.waiting()];

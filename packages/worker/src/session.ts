@@ -211,7 +211,8 @@ class Session {
     this.#claimLoop = new ClaimLoop({
       ...common,
       slots,
-      ahead: () => ahead.target,
+      ahead: () =>
+        ahead.targetNow(clock.now(), (instant) => this.#dispatcher.runningSince(instant)),
       priorityRatio: options.priorityRatio,
       pollMaxMs: once ? Number.POSITIVE_INFINITY : options.pollMaxMs,
       terms: (kind) => {
