@@ -372,6 +372,10 @@ test("a detached rejection in a handler is the host's to see, and the job comple
   const listeners = process.listeners("unhandledRejection");
   process.removeAllListeners("unhandledRejection");
   process.on("unhandledRejection", (reason) => seen.push(reason));
+  // Told first under --unhandled-rejections=strict, where a process that does not care about it ends.
+  const strictListeners = process.listeners("uncaughtException");
+  process.removeAllListeners("uncaughtException");
+  process.on("uncaughtException", () => undefined);
   try {
     const worker = new Worker(store).register(Task, () => {
       void Promise.reject(new Error("nobody awaits this"));
@@ -380,6 +384,8 @@ test("a detached rejection in a handler is the host's to see, and the job comple
   } finally {
     process.removeAllListeners("unhandledRejection");
     for (const listener of listeners) process.on("unhandledRejection", listener);
+    process.removeAllListeners("uncaughtException");
+    for (const listener of strictListeners) process.on("uncaughtException", listener);
   }
   expect(seen).toMatchObject([{ message: "nobody awaits this" }]);
 });
