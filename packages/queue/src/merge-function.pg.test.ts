@@ -1,5 +1,6 @@
 import { type Decision, defineTask, Merge } from "@venturi/core";
 import { PostgresStore } from "@venturi/store-postgres";
+import { pastPooler } from "@venturi-tooling/testing/pooler";
 import pg from "pg";
 import * as v from "valibot";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -7,7 +8,7 @@ import { Queue } from "./queue.ts";
 import { add, type Carry, mergeFixture, type Payload, taskThat } from "./testing/merge-fixture.ts";
 
 const { url, pool, operator, claim, outcomes, payloads } = await mergeFixture();
-const listener = new pg.Client({ connectionString: url });
+const listener = new pg.Client({ connectionString: pastPooler(url) });
 let notifications = 0;
 
 beforeAll(async () => {

@@ -14,7 +14,7 @@ pool.on("error", () => undefined);
 const kysely = new Kysely<Record<string, never>>({
   dialect: new PostgresDialect({ pool }),
 });
-const listener = new pg.Client({ connectionString: database.url });
+const listener = new pg.Client({ connectionString: database.directUrl });
 let notifications = 0;
 
 beforeAll(async () => {

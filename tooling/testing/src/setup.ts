@@ -2,10 +2,12 @@ import { randomBytes } from "node:crypto";
 import {
   createDatabase,
   dropDatabase,
+  PgBouncer,
   providePostgres,
   withDatabase,
 } from "@venturi-tooling/postgres";
 import type { TestProject } from "vitest/node";
+import { goThroughPooler } from "./pooler.ts";
 import "./provided.ts";
 
 /**
@@ -18,6 +20,7 @@ export async function setUpPostgres(
 ): Promise<() => Promise<void>> {
   const { TEST_DATABASE_URL, DATABASE_URL, VENTURI_POSTGRES, VENTURI_POSTGRES_VERSION } =
     process.env;
+  const { VENTURI_POOLER } = process.env;
   const version = VENTURI_POSTGRES_VERSION === "14" ? 14 : 18;
   const server = await providePostgres(
     { version, durable: false },
@@ -29,7 +32,9 @@ export async function setUpPostgres(
     const templateUrl = withDatabase(server.url, template);
     await migrate(templateUrl);
     project.provide("postgres", { serverUrl: server.url, template });
+    const pooler = await startPooler(server.url, VENTURI_POOLER);
     return async () => {
+      await pooler?.close();
       await dropDatabase(server.url, templateUrl);
       await server.stop();
     };
@@ -37,4 +42,14 @@ export async function setUpPostgres(
     await server.stop();
     throw error;
   }
+}
+
+/** A pooler before the server, if one is asked for: `listen` past it, or `poll`. */
+async function startPooler(serverUrl: string, mode: string | undefined) {
+  if (mode === undefined || mode === "direct") return undefined;
+  if (mode !== "listen" && mode !== "poll")
+    throw new Error(`VENTURI_POOLER is ${mode}; make it listen, poll or direct`);
+  const pooler = await PgBouncer.before(serverUrl, { poolSize: 40 });
+  goThroughPooler({ address: pooler.address, serverUrl, listens: mode === "listen" });
+  return pooler;
 }

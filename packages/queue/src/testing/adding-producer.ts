@@ -1,4 +1,5 @@
 // A process of producers that add to one counter; every fourth addition is in a transaction, and half of these roll back.
+import { pooledQueueOptions } from "@venturi-tooling/testing/pooler";
 import pg from "pg";
 import { Queue } from "../queue.ts";
 import { Add, addWithin } from "./adding.ts";
@@ -9,7 +10,7 @@ const pool = new pg.Pool({ connectionString, max: Number(producers) + 4 });
 let sum = 0;
 
 // Some share a queue and with it statements, some have a queue of their own.
-const queues = Array.from({ length: 4 }, () => new Queue(pool));
+const queues = Array.from({ length: 4 }, () => new Queue(pool, pooledQueueOptions()));
 
 async function produce(producer: number): Promise<void> {
   const queue = queues[producer % queues.length] as Queue;

@@ -6,9 +6,9 @@ import { removeJobs } from "../testing/backlog.ts";
 import { bareEnqueue, bareId } from "../testing/bare-sql.ts";
 import { startWorker } from "../testing/store-fixture.ts";
 
-const { url, pool } = await testDatabase();
+const { directUrl, pool } = await testDatabase();
 const store = new PostgresStore({ pool });
-const listener = new pg.Client({ connectionString: url });
+const listener = new pg.Client({ connectionString: directUrl });
 let heard: string[] = [];
 let passed: () => void = () => undefined;
 

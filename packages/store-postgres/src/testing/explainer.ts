@@ -1,3 +1,4 @@
+import { openSession } from "@venturi-tooling/testing";
 import pg from "pg";
 import type { PgQuery } from "../pg-like.ts";
 
@@ -29,15 +30,15 @@ export interface Explained {
  * was first asked for, or with a plan for each call.
  */
 export class Explainer {
-  readonly #client: pg.PoolClient;
+  readonly #client: pg.Client;
   readonly #prepared = new Map<string, string>();
 
-  private constructor(client: pg.PoolClient) {
+  private constructor(client: pg.Client) {
     this.#client = client;
   }
 
   static async open(pool: pg.Pool, mode: "generic" | "custom" = "generic"): Promise<Explainer> {
-    const client = await pool.connect();
+    const client = await openSession(pool);
     await client.query(`set plan_cache_mode = force_${mode}_plan`);
     return new Explainer(client);
   }
@@ -48,7 +49,7 @@ export class Explainer {
   }
 
   close(): void {
-    this.#client.release(true);
+    void this.#client.end();
   }
 
   /** The plan and what running it costs; what the statement did is undone. */

@@ -1,3 +1,4 @@
+import { pastPooler } from "@venturi-tooling/testing/pooler";
 import pg from "pg";
 
 export interface TableAccesses {
@@ -14,8 +15,8 @@ export async function tableAccesses(
   url: string,
   work: (client: pg.Client) => Promise<void>,
 ): Promise<readonly TableAccesses[]> {
-  // Of a new connection: the counts of one that has been used would hold what it did before.
-  const client = new pg.Client({ connectionString: url });
+  // Of a new connection, past a pooler: the counts of one that has been used would hold what it did before.
+  const client = new pg.Client({ connectionString: pastPooler(url) });
   await client.connect();
   try {
     await client.query("begin");

@@ -1,17 +1,18 @@
 import { once } from "node:events";
+import { openSession } from "@venturi-tooling/testing";
 import type pg from "pg";
 
 /** Counts the wake-ups that a queue sends. */
 export interface WakeUps {
   /** How many were sent by a piece of work: all of them have arrived when this resolves. */
   sentBy(work: () => Promise<unknown>): Promise<number>;
-  close(): void;
+  close(): Promise<void>;
 }
 
 const marker = "venturi_marker";
 
 export async function countWakeUps(pool: pg.Pool): Promise<WakeUps> {
-  const client = await pool.connect();
+  const client = await openSession(pool);
   let heard: string[] = [];
   client.on("notification", ({ channel }) => heard.push(channel));
   await client.query(`listen venturi; listen ${marker}`);
@@ -29,6 +30,6 @@ export async function countWakeUps(pool: pg.Pool): Promise<WakeUps> {
       await work();
       return hearAll();
     },
-    close: () => client.release(true),
+    close: () => client.end(),
   };
 }

@@ -1,5 +1,6 @@
 import { Backoff, defineTask } from "@venturi/core";
 import { PostgresStore } from "@venturi/store-postgres";
+import { pooledStoreOptions } from "@venturi-tooling/testing/pooler";
 import pg from "pg";
 import * as v from "valibot";
 import { Worker } from "../index.ts";
@@ -14,7 +15,10 @@ const say = (line: string): void => void process.stdout.write(`${line}\n`);
 const payload = v.object({ n: v.number() });
 
 const pool = new pg.Pool({ connectionString: options.url });
-const store = await PostgresStore.connect({ connectionString: options.url });
+const store = await PostgresStore.connect({
+  connectionString: options.url,
+  ...pooledStoreOptions(options.url),
+});
 const worker = new Worker(store, options.worker).register(
   defineTask({
     kind: options.kind,

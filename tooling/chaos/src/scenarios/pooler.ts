@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { createDatabase, dropDatabase } from "@venturi-tooling/postgres";
-import { hasPgBouncer, PgBouncer } from "../faults/pgbouncer.ts";
+import { createDatabase, dropDatabase, hasPgBouncer, PgBouncer } from "@venturi-tooling/postgres";
 import type { Stage } from "../stage.ts";
 import type { Scenario } from "./scenario.ts";
 

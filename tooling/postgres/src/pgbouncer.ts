@@ -13,6 +13,12 @@ export function hasPgBouncer(): boolean {
   return existsSync(program);
 }
 
+/** How many of the server's connections it takes for each database. */
+export interface PgBouncerOptions {
+  /** @defaultValue 12 */
+  readonly poolSize?: number;
+}
+
 /** A PgBouncer in transaction mode before a server. */
 export class PgBouncer {
   readonly #folder: string;
@@ -26,21 +32,24 @@ export class PgBouncer {
     this.#target = target;
   }
 
-  static async before(serverUrl: string): Promise<PgBouncer> {
+  static async before(
+    serverUrl: string,
+    { poolSize = 12 }: PgBouncerOptions = {},
+  ): Promise<PgBouncer> {
     const target = new URL(serverUrl);
     const port = await freePort();
     const folder = mkdtempSync(join(tmpdir(), "venturi-pgbouncer-"));
     writeFileSync(
       join(folder, "pgbouncer.ini"),
       `[databases]
-* = host=127.0.0.1 port=${target.port} user=${target.username} password=${decodeURIComponent(target.password)}
+* = host=${target.hostname} port=${target.port || 5432} user=${target.username} password=${decodeURIComponent(target.password)}
 [pgbouncer]
 listen_addr = 127.0.0.1
 listen_port = ${port}
 unix_socket_dir =
 auth_type = any
 pool_mode = transaction
-default_pool_size = 12
+default_pool_size = ${poolSize}
 max_client_conn = 500
 server_login_retry = 1
 `,
@@ -55,10 +64,15 @@ server_login_retry = 1
   /** The same database through it. */
   through(url: string): string {
     const changed = new URL(url);
-    changed.host = `127.0.0.1:${this.#port}`;
+    changed.host = this.address;
     changed.password = "";
     changed.username = this.#target.username;
     return changed.href;
+  }
+
+  /** Where it listens, as `host:port`. */
+  get address(): string {
+    return `127.0.0.1:${this.#port}`;
   }
 
   async start(): Promise<void> {

@@ -1,0 +1,69 @@
+/** Tests that cannot go through a pooler, by what they test; `npm run pooled` runs them past it. */
+export interface PoolerException {
+  /** The end of the file's path. */
+  readonly file: string;
+  /** Those whose full name matches; all of the file where it is left out. */
+  readonly tests?: RegExp;
+  /** Only where workers do not listen. */
+  readonly onlyWhen?: "poll";
+  readonly why: string;
+}
+
+const startup = "gives the server settings as it connects, which a pooler refuses";
+const killed = "ends sessions of the server by their process id or application name";
+const prepared = "tells statements by the names that they are prepared under";
+const queue = (name: string) => `packages/queue/src/${name}.pg.test.ts`;
+const store = (name: string) => `packages/store-postgres/src/${name}.pg.test.ts`;
+
+export const poolerExceptions: readonly PoolerException[] = [
+  { file: queue("coalescing"), tests: /fails only the call that needs it/, why: startup },
+  { file: queue("connection-loss"), tests: /cancelled by its timeout/, why: startup },
+  {
+    file: queue("connection-loss"),
+    tests: /are logged without secrets|do not end a process that only produces/,
+    why: killed,
+  },
+  { file: queue("drivers"), tests: /prepared under a name/, why: prepared },
+  {
+    file: queue("events"),
+    tests: /is told of before anything is sent/,
+    why: "relies on the order in which one connection after the other is opened",
+  },
+  { file: store("claimer"), tests: /walked past once|near the end of 20,000/, why: prepared },
+  {
+    file: store("connect"),
+    tests: /^connect/,
+    why: "counts sessions, and has the server refuse them",
+  },
+  { file: store("drivers"), tests: /is the default|lends its clients no listeners/, why: startup },
+  { file: store("drivers"), tests: /without prepared statements/, why: prepared },
+  {
+    file: store("faults"),
+    tests: /^a database that is read-only|^a backend that is killed|^a connection lost/,
+    why: killed,
+  },
+  { file: store("faults"), tests: /leaves the connection to nobody/, why: startup },
+  { file: store("isolation"), tests: /without a conflict/, why: startup },
+  {
+    file: store("migrate"),
+    tests: /if newer is left alone|a role without the right to create/,
+    why: startup,
+  },
+  { file: store("notifier"), why: "listens by itself, on connections that it cuts" },
+  { file: store("sql/enqueue"), tests: /whatever its search_path/, why: startup },
+  { file: store("sql/promote"), tests: /promotes only when something is due/, why: prepared },
+];
+
+/** Why a test is left out of those that go through the pooler. */
+export function poolerException(
+  path: string,
+  name: string,
+  mode: string | undefined,
+): PoolerException | undefined {
+  return poolerExceptions.find(
+    ({ file, tests, onlyWhen }) =>
+      path.endsWith(file) &&
+      (tests?.test(name) ?? true) &&
+      (onlyWhen === undefined || mode !== "listen"),
+  );
+}
