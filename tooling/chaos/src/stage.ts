@@ -100,7 +100,10 @@ export class Stage {
     stage.atEnd(() => dropDatabase(options.server.url, stage.url));
     await stage.withActor((actor) => actor.call("migrate", { url: stage.url }));
     const { keepsRecords = true } = options;
-    await stage.withClient(keepsRecords ? createArchive : createWritten);
+    await stage.withClient(async (client) => {
+      await (keepsRecords ? createArchive : createWritten)(client);
+      await endForgottenTransactions(client);
+    });
     stage.sampler.start();
     return stage;
   }
@@ -213,6 +216,17 @@ export class Stage {
     for (const actor of [...this.workers, ...this.producers]) await actor.kill();
     for (const cleanUp of this.#cleanUps) await cleanUp();
   }
+}
+
+/**
+ * What an administrator sets: a transaction whose application is out of reach, and whose server has not been told,
+ * otherwise keeps its locks, and with them the jobs it has touched, for hours.
+ */
+async function endForgottenTransactions(client: pg.Client): Promise<void> {
+  const { rows } = await client.query("select quote_ident(current_database()) as name");
+  await client.query(
+    `alter database ${rows[0]?.name} set idle_in_transaction_session_timeout = '5s'`,
+  );
 }
 
 /** The same database on another server. */

@@ -24,7 +24,12 @@ export const crowd: Scenario = {
   async fault(stage) {
     const clients = Array.from(
       { length: 300 },
-      () => new pg.Client({ connectionString: stage.url, application_name: "crowd" }),
+      () =>
+        new pg.Client({
+          connectionString: stage.url,
+          application_name: "crowd",
+          options: "-c idle_in_transaction_session_timeout=0",
+        }),
     );
     for (const client of clients) await client.connect();
     for (const client of clients.slice(0, 10)) {

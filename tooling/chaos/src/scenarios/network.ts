@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { FaultyProxy, type ProxyMode } from "../faults/faulty-proxy.ts";
+import { type ProxyMode, TcpProxy } from "@venturi-tooling/testing/tcp-proxy";
 import type { Stage } from "../stage.ts";
 import type { Scenario } from "./scenario.ts";
 
@@ -10,15 +10,15 @@ type Way = "pools" | "listening";
 function network(
   scenario: Omit<Scenario, "prepare" | "fault"> & {
     readonly way: Way;
-    readonly spoil: (proxy: FaultyProxy, stage: Stage) => Promise<void>;
+    readonly spoil: (proxy: TcpProxy, stage: Stage) => Promise<void>;
   },
 ): Scenario {
   const { way, spoil, ...rest } = scenario;
-  const proxies = new WeakMap<Stage, FaultyProxy>();
+  const proxies = new WeakMap<Stage, TcpProxy>();
   return {
     ...rest,
     async prepare(stage) {
-      const proxy = await FaultyProxy.before(stage.url);
+      const proxy = await TcpProxy.before(stage.url);
       proxies.set(stage, proxy);
       stage.atEnd(() => proxy.close());
       const { url } = proxy;
@@ -36,13 +36,13 @@ function network(
 /** Puts a proxy into a mode for the length of a fault. */
 const inMode =
   (mode: ProxyMode) =>
-  async (proxy: FaultyProxy, { pace }: Stage): Promise<void> => {
+  async (proxy: TcpProxy, { pace }: Stage): Promise<void> => {
     proxy.mode = mode;
     await sleep(pace.faultMs);
     proxy.mode = "pass";
   };
 
-async function cutAgainAndAgain(proxy: FaultyProxy, { pace, random }: Stage): Promise<void> {
+async function cutAgainAndAgain(proxy: TcpProxy, { pace, random }: Stage): Promise<void> {
   const until = performance.now() + pace.faultMs;
   while (performance.now() < until) {
     proxy.cut(() => random() < 0.3);
@@ -50,7 +50,7 @@ async function cutAgainAndAgain(proxy: FaultyProxy, { pace, random }: Stage): Pr
   }
 }
 
-async function halfOpen(proxy: FaultyProxy, { pace }: Stage): Promise<void> {
+async function halfOpen(proxy: TcpProxy, { pace }: Stage): Promise<void> {
   proxy.halfOpen();
   await sleep(pace.faultMs);
 }

@@ -1,14 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Standby } from "@venturi-tooling/postgres";
+import { TcpProxy } from "@venturi-tooling/testing/tcp-proxy";
 import pg from "pg";
-import { FaultyProxy } from "../faults/faulty-proxy.ts";
 import { type Stage, sameDatabase } from "../stage.ts";
 import type { Scenario } from "./scenario.ts";
 
 interface Pair {
   readonly standby: Standby;
   /** The address that applications know, which moves with the failover. */
-  readonly address: FaultyProxy;
+  readonly address: TcpProxy;
 }
 
 const pairs = new WeakMap<Stage, Pair>();
@@ -32,7 +32,7 @@ function promotion(name: string, summary: string, severalHosts: boolean): Scenar
       const { server, url } = stage;
       const standby = await server.startStandby();
       await commitToBoth(server.url, true);
-      const address = await FaultyProxy.before(url);
+      const address = await TcpProxy.before(url);
       pairs.set(stage, { standby, address });
       const both = url.replace(/@([^/]*)/, `@$1,${new URL(standby.url).host}`);
       const worker = severalHosts
