@@ -13,6 +13,9 @@ const sourceFirst = {
   environments: { __vitest__: { resolve: { conditions } } },
 };
 
+/** Ends what hangs. A busy machine may take seconds for what is a matter of milliseconds, such as to start a process. */
+const patient = { expect: { poll: { timeout: 20_000 } } };
+
 export default defineConfig({
   test: {
     projects: [
@@ -22,6 +25,9 @@ export default defineConfig({
           name: "unit",
           include: under("*.test.ts"),
           exclude: [...never, "**/*.pg.test.ts"],
+          testTimeout: 20_000,
+          hookTimeout: 20_000,
+          ...patient,
         },
       },
       {
@@ -31,8 +37,9 @@ export default defineConfig({
           globalSetup: "./tooling/ci/src/postgres-setup.ts",
           include: under("*.pg.test.ts"),
           exclude: never,
-          testTimeout: 30_000,
-          hookTimeout: 30_000,
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+          ...patient,
         },
       },
       {

@@ -23,7 +23,7 @@ beforeAll(async () => {
   const other = new Child("worker", database.url);
   await ended();
   worker = await other.stop();
-}, 30_000);
+}, 120_000);
 afterAll(() => expectInvariants(database.pool));
 
 async function ended(): Promise<void> {

@@ -7,7 +7,7 @@ import { afterAll, afterEach, describe, expect, test } from "vitest";
 import { Worker } from "./index.ts";
 import { claimAndDie } from "./testing/gone.ts";
 import { running } from "./testing/running.ts";
-import { until } from "./testing/signals.ts";
+import { deferred, until } from "./testing/signals.ts";
 
 const { pool, url } = await testDatabase();
 const store = await PostgresStore.connect({ connectionString: url });
@@ -19,7 +19,6 @@ afterAll(() => store.close());
 afterEach(() => expectInvariants(pool));
 
 const outcomes = async (id: string) => (await queue.journal(id)).map(({ outcome }) => outcome);
-const wait = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
 /** An observer that trusts a silence of its own workerTimeout, and sleeps for a minute unless woken. */
 const observer = { workerTimeout: 300, pollMax: "60s", jitterFraction: 0 } as const;
@@ -187,13 +186,13 @@ describe("a recovery", () => {
     const [stuck] = await queue.enqueueMany([Task({ n: 1 })]);
     await claimAndDie(store, { kind: Task.kind });
     await queue.enqueue(Task({ n: 2 }));
+    const finish = deferred();
     const worker = new Worker(store, { ...observer, concurrency: 1 }).register(Task, ({ n }) =>
-      n === 2 ? wait(2_000) : undefined,
+      n === 2 ? finish.promise : undefined,
     );
     await running(worker, async () => {
-      await until(async () => (await outcomes(stuck as string)).includes("stale-recovered"), {
-        withinMs: 1_900,
-      });
+      await until(async () => (await outcomes(stuck as string)).includes("stale-recovered"));
+      finish.resolve();
     });
   });
 });

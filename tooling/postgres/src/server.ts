@@ -66,7 +66,11 @@ export async function start(
     await stop(server);
     const text = readFileSync(log, "utf8");
     // Somebody took the port between our look and the server's.
-    if (text.includes("Address already in use") && attempt < START_ATTEMPTS) continue;
+    if (text.includes("Address already in use") && attempt < START_ATTEMPTS) {
+      // A port that is wanted again may belong to somebody's connection meanwhile, and be free when that has ended.
+      if (wanted !== undefined) await sleep(attempt * 500);
+      continue;
+    }
     throw new Error(`${failure}; its log says:\n${text}`);
   }
 }
