@@ -6,10 +6,10 @@ import { fileURLToPath } from "node:url";
 import { isVenturiError, type LogFields, silentLogger, type VenturiError } from "@venturi/core";
 import { PostgresStore } from "@venturi/store-postgres";
 import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
+import { TcpProxy } from "@venturi-tooling/testing/tcp-proxy";
 import pg from "pg";
 import { afterEach, describe, expect, it } from "vitest";
 import { Queue } from "./queue.ts";
-import { cutProxy } from "./testing/cut-proxy.ts";
 import { Count } from "./testing/tasks.ts";
 
 const database = await testDatabase();
@@ -46,14 +46,14 @@ async function terminate(application: string): Promise<void> {
 
 describe("a connection lost on the way", () => {
   it("is enqueue-unknown, and repeating the call with its id leaves one job", async () => {
-    const proxy = await cutProxy(database.url);
+    const proxy = await TcpProxy.before(database.url);
     const pool = new pg.Pool({ connectionString: proxy.url });
     const queue = new Queue(pool);
     await queue.enqueue(Count({ n: 0 }));
-    proxy.cutReplies();
+    proxy.mode = "lose-replies";
     const error = await failureOf(queue.enqueue(Count({ n: 42 })));
     expect(error).toMatchObject({ code: "enqueue-unknown", isRetryable: true });
-    proxy.mend();
+    proxy.mode = "pass";
     const id = await queue.enqueue(Count({ n: 42 }), error.id ? { id: error.id } : {});
     expect(id).toBe(error.id);
     const { rows } = await database.pool.query(
@@ -65,14 +65,14 @@ describe("a connection lost on the way", () => {
   });
 
   it("of a call with many jobs carries all their ids, in order", async () => {
-    const proxy = await cutProxy(database.url);
+    const proxy = await TcpProxy.before(database.url);
     const pool = new pg.Pool({ connectionString: proxy.url });
     const queue = new Queue(pool);
     await queue.enqueue(Count({ n: 0 }));
-    proxy.cutReplies();
+    proxy.mode = "lose-replies";
     const jobs = [1, 2, 3].map((n) => Count({ n }));
     const error = await failureOf(queue.enqueueMany(jobs));
-    proxy.mend();
+    proxy.mode = "pass";
     expect(error).toMatchObject({ code: "enqueue-unknown", isRetryable: true });
     const items = jobs.map((job, index) => ({ job, id: error.ids?.[index] }));
     expect(await queue.enqueueMany(items)).toEqual(error.ids);

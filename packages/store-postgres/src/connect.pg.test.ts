@@ -1,13 +1,13 @@
 import { inspect } from "node:util";
 import { isVenturiError } from "@venturi/core";
 import { testDatabase } from "@venturi-tooling/testing";
+import { TcpProxy } from "@venturi-tooling/testing/tcp-proxy";
 import { Kysely, PostgresDialect } from "kysely";
 import pg from "pg";
 import { describe, expect, it } from "vitest";
 import { PostgresStore } from "./postgres-store.ts";
 import { failureOf } from "./testing/failure-of.ts";
 import { job, newId } from "./testing/store-fixture.ts";
-import { tcpProxy } from "./testing/tcp-proxy.ts";
 import { until } from "./testing/until.ts";
 
 const { url, pool } = await testDatabase();
@@ -98,8 +98,8 @@ describe("connect", () => {
   );
 
   it("to a server that hangs up at once leaves no socket behind", async () => {
-    const proxy = await tcpProxy(url);
-    proxy.mode = "closes";
+    const proxy = await TcpProxy.before(url);
+    proxy.mode = "refuse";
     const error = await failureOf(PostgresStore.connect({ connectionString: proxy.url }));
     expect(error).toMatchObject({ code: "database", isRetryable: true });
     expect(proxy.accepted).toBe(1);
@@ -108,8 +108,8 @@ describe("connect", () => {
   });
 
   it("to a server that never answers gives up", async () => {
-    const proxy = await tcpProxy(url);
-    proxy.mode = "swallows";
+    const proxy = await TcpProxy.before(url);
+    proxy.mode = "swallow";
     const error = await failureOf(PostgresStore.connect({ connectionString: proxy.url }));
     expect(error).toMatchObject({ code: "database", isRetryable: true });
     await until(() => proxy.open === 0);

@@ -1,4 +1,5 @@
 import { expectInvariants, expectNoWarnings, testDatabase } from "@venturi-tooling/testing";
+import { TcpProxy } from "@venturi-tooling/testing/tcp-proxy";
 import { Kysely, PostgresDialect } from "kysely";
 import pg from "pg";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
@@ -14,7 +15,6 @@ import {
   settlement,
   startWorker,
 } from "./testing/store-fixture.ts";
-import { tcpProxy } from "./testing/tcp-proxy.ts";
 import { until } from "./testing/until.ts";
 
 const { url, pool } = await testDatabase();
@@ -201,13 +201,13 @@ describe("a statement that fails inside a transaction of the store's own", () =>
 
 describe("a connection lost on the way", () => {
   it("makes every verb fail with an error that says whether to repeat it", async () => {
-    const proxy = await tcpProxy(url);
+    const proxy = await TcpProxy.before(url);
     const lent = makePool("lost", { connectionString: proxy.url, max: 1 });
     const store = new PostgresStore({ pool: lent });
     const [id] = await enqueue(store, job("lost"));
     const worker = await startWorker(store, { kinds: ["lost"] });
     await store.claim(claimRequest(worker, ["absent"]));
-    proxy.mode = "swallows";
+    proxy.mode = "swallow";
     const calls: [string, Promise<unknown>][] = [
       ["enqueue-unknown", store.enqueue({ jobs: [job("lost")] })],
       ["database", store.claim(claimRequest(worker, ["lost"]))],
@@ -215,12 +215,12 @@ describe("a connection lost on the way", () => {
     ];
     const failures = calls.map(([, call]) => failureOf(call));
     await new Promise((resolve) => setTimeout(resolve, 50));
-    proxy.mode = "closes";
+    proxy.mode = "refuse";
     proxy.cut();
     const errors = await Promise.all(failures);
     expect(errors.map(({ code }) => code)).toEqual(calls.map(([code]) => code));
     expect(errors.map(({ isRetryable }) => isRetryable)).toEqual(calls.map(() => true));
-    proxy.mode = "passes";
+    proxy.mode = "pass";
     expect(await store.findJob({ id: String(id) })).toMatchObject({ job: { kind: "lost" } });
     await proxy.close();
   });

@@ -1,5 +1,6 @@
 import type { Subscription } from "@venturi/core";
 import { expectNoWarnings, testDatabase } from "@venturi-tooling/testing";
+import { TcpProxy } from "@venturi-tooling/testing/tcp-proxy";
 import { Kysely, PostgresDialect } from "kysely";
 import pg from "pg";
 import { afterEach, describe, expect, it } from "vitest";
@@ -8,7 +9,6 @@ import { PostgresStore } from "./postgres-store.ts";
 import { type Child, startChild } from "./testing/child.ts";
 import { recordingLogger } from "./testing/recording-logger.ts";
 import { enqueue, job } from "./testing/store-fixture.ts";
-import { type TcpProxy, tcpProxy } from "./testing/tcp-proxy.ts";
 import { until } from "./testing/until.ts";
 
 const { url, pool } = await testDatabase();
@@ -21,7 +21,7 @@ afterEach(async () => {
 });
 
 async function proxied(): Promise<TcpProxy> {
-  const proxy = await tcpProxy(url);
+  const proxy = await TcpProxy.before(url);
   open.push(proxy);
   return proxy;
 }
@@ -100,10 +100,10 @@ describe("a subscription wakes", () => {
 
   it("when its first attempts failed and a later one did not", async () => {
     const proxy = await proxied();
-    proxy.mode = "closes";
+    proxy.mode = "refuse";
     const state = listen("late", { through: proxy.url });
     await until(() => proxy.accepted >= 3);
-    proxy.mode = "passes";
+    proxy.mode = "pass";
     await state.subscription.listening;
     expect(state.wakes).toBe(1);
     await notify();
@@ -130,7 +130,7 @@ describe("a half-open connection", () => {
     const probeMs = 200;
     const state = listen("half-open", { through: proxy.url, probeMs });
     await state.subscription.listening;
-    proxy.freeze();
+    proxy.halfOpen();
     const frozenAt = performance.now();
     await notify();
     await until(() => state.wakes === 2);
@@ -143,13 +143,13 @@ describe("a half-open connection", () => {
 
   it("that never was more than that is given up, one socket at a time", async () => {
     const proxy = await proxied();
-    proxy.mode = "swallows";
+    proxy.mode = "swallow";
     const state = listen("swallowed", { through: proxy.url, probeMs: 100 });
     for (let accepted = 1; accepted < 4; accepted += 1) {
       await until(() => proxy.accepted > accepted);
       expect(proxy.open).toBeLessThanOrEqual(1);
     }
-    proxy.mode = "passes";
+    proxy.mode = "pass";
     await state.subscription.listening;
   });
 });
@@ -173,7 +173,7 @@ it("the connection is idle outside a transaction whenever one looks", async () =
 describe("while there is no connection", () => {
   it("attempts grow apart, and an operator is told once, without secrets", async () => {
     const proxy = await proxied();
-    proxy.mode = "closes";
+    proxy.mode = "refuse";
     const state = listen("outage", { through: proxy.url, firstDelayMs: 20, lastDelayMs: 320 });
     await until(() => state.attempts.length === 12, 30_000);
     const gaps = state.attempts.slice(1).map((at, index) => at - (state.attempts[index] as number));
@@ -185,7 +185,7 @@ describe("while there is no connection", () => {
     const told = JSON.stringify(state.records);
     expect(told).not.toContain(new URL(url).password);
     expect(told.length).toBeLessThan(300);
-    proxy.mode = "passes";
+    proxy.mode = "pass";
     await state.subscription.listening;
     expect(state.records.map(({ level }) => level)).toEqual(["warn", "info"]);
   });
@@ -203,7 +203,7 @@ describe("while there is no connection", () => {
 
   it("an operator is told again when the window is over", async () => {
     const proxy = await proxied();
-    proxy.mode = "closes";
+    proxy.mode = "refuse";
     const state = listen("window", { through: proxy.url, lastDelayMs: 50, logWindowMs: 400 });
     await until(() => state.records.length === 3);
     expect(state.attempts.length).toBeGreaterThan(6);
@@ -244,10 +244,10 @@ describe("close", () => {
 
   it("nor while a connection is half-open, or has only begun", async () => {
     const [frozen, swallowing] = [await proxied(), await proxied()];
-    swallowing.mode = "swallows";
+    swallowing.mode = "swallow";
     const both = await Promise.all([listening(frozen), listening(swallowing)]);
     expect(await both[0]?.next()).toBe("woken");
-    frozen.freeze();
+    frozen.halfOpen();
     await until(() => swallowing.accepted === 1);
     await Promise.all(both.map(expectExit));
   });
@@ -256,7 +256,7 @@ describe("close", () => {
     const proxy = await proxied();
     const child = await listening(proxy, 100);
     for (const line of ["woken", "connecting", "woken", "connecting"]) {
-      if (line === "connecting") proxy.freeze();
+      if (line === "connecting") proxy.halfOpen();
       expect(await child.next()).toBe(line);
     }
     await expectExit(child);
@@ -264,7 +264,7 @@ describe("close", () => {
 
   it("nor while it waits to connect again", async () => {
     const proxy = await proxied();
-    proxy.mode = "closes";
+    proxy.mode = "refuse";
     const child = await listening(proxy);
     for (let attempt = 0; attempt < 4; attempt += 1) expect(await child.next()).toBe("connecting");
     await expectExit(child);
@@ -272,12 +272,12 @@ describe("close", () => {
 
   it("lets listening come to its end, and nobody be woken any more", async () => {
     const proxy = await proxied();
-    proxy.mode = "swallows";
+    proxy.mode = "swallow";
     const state = listen("closed", { through: proxy.url });
     await state.subscription.close();
     await state.subscription.listening;
     await state.subscription.close();
-    proxy.mode = "passes";
+    proxy.mode = "pass";
     expect(state.wakes).toBe(0);
     await until(async () => (await backends("closed")).length === 0);
   });

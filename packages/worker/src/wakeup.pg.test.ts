@@ -2,12 +2,12 @@ import { defineTask, Outcome } from "@venturi/core";
 import { Queue } from "@venturi/queue";
 import { PostgresStore } from "@venturi/store-postgres";
 import { expectInvariants, expectNoWarnings, testDatabase } from "@venturi-tooling/testing";
+import { TcpProxy } from "@venturi-tooling/testing/tcp-proxy";
 import * as v from "valibot";
 import { afterAll, afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { Worker } from "./index.ts";
 import { running } from "./testing/running.ts";
 import { deferred, until } from "./testing/signals.ts";
-import { TcpProxy } from "./testing/tcp-proxy.ts";
 import { wrapStore } from "./testing/wrap-store.ts";
 
 const database = await testDatabase();
@@ -69,7 +69,7 @@ describe("an idle worker that may sleep for a minute", () => {
       proxy.mode = "swallow";
       const swallowedAt = performance.now();
       const id = await queue.enqueue(Task({ n: 1 }));
-      await until(() => proxy.attempts === 2);
+      await until(() => proxy.accepted === 2);
       // Two heartbeats, and what a busy machine adds to them: by far less than the minute that it may sleep.
       expect(performance.now() - swallowedAt).toBeLessThan(5_000);
       proxy.mode = "refuse";

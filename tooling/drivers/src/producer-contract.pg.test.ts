@@ -3,8 +3,8 @@ import { Queue, type SqlExecutor } from "@venturi/queue";
 import { PostgresStore, type PostgresTransaction } from "@venturi/store-postgres";
 import { Worker } from "@venturi/worker";
 import { expectInvariants, expectNoWarnings, testDatabase } from "@venturi-tooling/testing";
+import { TcpProxy } from "@venturi-tooling/testing/tcp-proxy";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
-import { cutProxy } from "../../../packages/queue/src/testing/cut-proxy.ts";
 import type { DriverTransaction } from "./driver.ts";
 import { drivers } from "./drivers/index.ts";
 import { Anything, Independent, Kept, Replaced, Summed } from "./tasks.ts";
@@ -338,12 +338,12 @@ const libraries = drivers.filter(({ isBare }) => isBare !== true);
 
 describe.each(libraries)("over $name", ({ connect }) => {
   it("an answer that was lost on the way is enqueue-unknown, and the job is stored once", async () => {
-    const proxy = await cutProxy(url);
+    const proxy = await TcpProxy.before(url);
     const driver = connect(proxy.url);
     await driver.producer.enqueue(Anything({ value: 0 }));
-    proxy.cutReplies();
+    proxy.mode = "lose-replies";
     const error = await failureOf(driver.producer.enqueue(Anything({ value: "s3cret" })));
-    proxy.mend();
+    proxy.mode = "pass";
     expect(error).toMatchObject({ code: "enqueue-unknown", isRetryable: true });
     expect(error["message"]).not.toContain("s3cret");
     const id = error["id"] as JobId;
