@@ -14,6 +14,8 @@ export interface Invariant {
   readonly statement: string;
   /** Returns `subject` and `found`, a row for every contradiction. */
   readonly sql: (tables: TableNames) => string;
+  /** It reads what is not of one moment: only what a second look finds again contradicts it. */
+  readonly looksTwice?: boolean;
 }
 
 // Outcomes: c completed, p paused, r retried, d dead, s stale-recovered, l released, m merged,
@@ -112,6 +114,8 @@ export const invariants: readonly Invariant[] = [
   },
   {
     statement: "no session-level advisory lock is left",
+    // A lock of a transaction, and its session as it was after the commit.
+    looksTwice: true,
     sql: () => `select 'process ' || l.pid as subject, 'holds ' || l.classid || '/' || l.objid as found
       from pg_locks l join pg_stat_activity a on a.pid = l.pid
       where l.locktype = 'advisory' and l.database = (select oid from pg_database where datname = current_database())

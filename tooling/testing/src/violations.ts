@@ -32,11 +32,17 @@ export async function invariantViolations(
 
 async function check(
   database: QueryRunner,
-  { statement, sql }: Invariant,
+  { statement, sql, looksTwice = false }: Invariant,
   tables: TableNames,
 ): Promise<string[]> {
-  const { rows } = await database.query(`${sql(tables)} limit 10`);
-  return rows.map(({ subject, found }) => `${statement}: ${subject} ${found}`);
+  const look = async () => {
+    const { rows } = await database.query(`${sql(tables)} limit 10`);
+    return rows.map(({ subject, found }) => `${statement}: ${subject} ${found}`);
+  };
+  const violations = await look();
+  if (!looksTwice || violations.length === 0) return violations;
+  const again = new Set(await look());
+  return violations.filter((violation) => again.has(violation));
 }
 
 async function checkIds(
