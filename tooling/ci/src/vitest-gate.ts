@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { runCommand } from "./command.ts";
 import { FAILURES_FILE } from "./failures-reporter.ts";
 import type { Gate, GateResult } from "./gate.ts";
+import { nodeWarnings, strictNode } from "./node-warnings.ts";
 import { root } from "./paths.ts";
 
 export const vitestProgram = join(root, "node_modules/vitest/vitest.mjs");
@@ -52,14 +53,20 @@ export function vitestGate(name: string, options: VitestGateOptions): Gate {
             `--outputFile.json=${file}`,
           ],
           cwd: root,
-          env: { ...options.env, [FAILURES_FILE]: failuresFile },
+          env: { NODE_OPTIONS: strictNode, ...options.env, [FAILURES_FILE]: failuresFile },
           timeoutMs: 900_000,
         });
         const [report, failures] = await Promise.all(
           [file, failuresFile].map((path) => readFile(path, "utf8").catch(() => "")),
         );
         const counted = countTests(report && (JSON.parse(report) as VitestReport), ok, output);
-        return { ...counted, failures: failures ?? "" };
+        // One that is let pass hides the next.
+        const warnings = nodeWarnings(output);
+        return {
+          ...counted,
+          failed: counted.failed + warnings.length,
+          failures: [failures, ...warnings].filter(Boolean).join("\n"),
+        };
       } finally {
         await rm(folder, { recursive: true, force: true });
       }
