@@ -19,6 +19,24 @@ test("a link to no file, and one to no heading, are told with their lines", () =
   ]);
 });
 
+test("the README of a package leads to what is published with it, and to other hosts, alone", () => {
+  const text = [
+    "# A\n[a](#a) [b](https://example.com) [c](package.json)",
+    "[d](../../docs/other.md)",
+    "[e](src/index.ts)",
+  ].join("\n");
+  const file = "packages/a/README.md";
+  expect(brokenLinks(file, text, new Map([...pages, [file, text]]), () => true)).toEqual(
+    [
+      [3, "../../docs/other.md"],
+      [4, "src/index.ts"],
+    ].map(
+      ([line, target]) =>
+        `${file}:${line}: ${target} is not in the published package: name the document, or link to https`,
+    ),
+  );
+});
+
 test("links in code, and those to other hosts, are nobody's business", () => {
   expect(broken("`[a](absent.md)` [b](https://example.com)\n```md\n[c](absent.md)\n```\n")).toEqual(
     [],

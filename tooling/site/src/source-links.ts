@@ -27,6 +27,10 @@ export function brokenLinks(
   return linksOf(text).flatMap(({ line, target }) => {
     const [path = "", anchor] = target.split("#");
     const found = path === "" ? file : posix.join(dirname(file), decodeURIComponent(path));
+    if (!isPublishedWith(file, found))
+      return [
+        `${file}:${line}: ${target} is not in the published package: name the document, or link to https`,
+      ];
     const page = pages.get(found);
     if (page === undefined && !isThere(found))
       return [`${file}:${line}: ${target} leads to no file (${found})`];
@@ -34,6 +38,13 @@ export function brokenLinks(
     if (anchorsOf(page).has(anchor)) return [];
     return [`${file}:${line}: ${target} leads to no heading of ${found}`];
   });
+}
+
+/** A package's README is read where it is published, and there is only what its archive holds. */
+function isPublishedWith(file: string, found: string): boolean {
+  const [, folder] = /^(packages\/[^/]+\/)README\.md$/.exec(file) ?? [];
+  if (folder === undefined) return true;
+  return [file, `${folder}package.json`].includes(found) || found.startsWith(`${folder}dist/`);
 }
 
 function inRepository(path: string): boolean {
