@@ -241,7 +241,62 @@ declare
   v_results uuid[]; v_outcomes text[];
   v_decisions jsonb[]; v_decision jsonb; v_action text; v_found boolean; v_at timestamptz; v_tier smallint;
   v_problem text; v_soonest timestamptz; v_candidate record; v_known record; i integer;
+  v_plain boolean; v_has_options boolean; v_same_kind boolean; v_name text; v_kind integer;
 begin
+  v_plain := not jsonb_path_exists(jobs, '$[*].dedup_key');
+  if v_plain then
+    v_name := jobs #>> '{0,kind}';
+    begin
+      select array_agg(x.id), array_agg(x.payload), array_agg(x.kind), bool_and(x.kind is not distinct from v_name),
+        (select k.id from "public"."venturi_kinds" k where k.name = v_name), bool_or(x.has_options)
+      into v_ids, v_payloads, v_kinds, v_same_kind, v_kind, v_has_options
+      from (
+        select coalesce((e.job ->> 'id')::uuid, (lpad(to_hex((extract(epoch from v_clock) * 1000)::bigint), 12, '0')
+          || substr(replace(gen_random_uuid()::text, '-', ''), 13))::uuid) as id, e.job ->> 'kind' as kind, coalesce(e.job -> 'payload', 'null') as payload,
+          e.job ?| '{priority,delay_ms,run_at,lease_ms,headers,merge,decision}' as has_options
+        from jsonb_array_elements(jobs) e(job)) x;
+      if v_has_options then
+        select array_agg(x.tier), array_agg(least(x.due, v_far)), min(least(x.due, v_far)), array_agg(case when x.lease_ms > 3e14 then 3e14 else x.lease_ms end), array_agg(x.headers),
+          bool_and(x.tier is not null and coalesce(x.lease_ms >= 0 and x.lease_ms <> 'NaN', true) and coalesce(x.delay_ms <> 'NaN', true)
+            and (x.delay_ms is null or x.run_at is null) and coalesce(jsonb_typeof(x.headers) = 'object', true) and not x.is_merge)
+        into v_priorities, v_ats, v_soonest, v_leases, v_headers, v_plain
+        from (
+          select case coalesce(m.priority, 'normal') when 'high' then 0 when 'normal' then 1 when 'low' then 2 end::smallint as tier, case when m.run_at is not null then greatest(m.run_at, v_clock)
+          when m.delay_ms > 0 then v_clock + make_interval(secs => least(m.delay_ms, 3e14) / 1000)
+          else v_clock end as due,
+            m.lease_ms, m.headers, m.delay_ms, m.run_at, m.is_merge
+          from (
+            select e.job ->> 'priority' as priority, (e.job ->> 'delay_ms')::double precision as delay_ms,
+              (e.job ->> 'run_at')::timestamptz as run_at, (e.job ->> 'lease_ms')::double precision as lease_ms,
+              nullif(e.job -> 'headers', 'null') as headers, e.job ?| '{merge,decision}' as is_merge
+            from jsonb_array_elements(jobs) e(job)) m) x;
+      else
+        v_soonest := v_clock;
+      end if;
+    exception when data_exception then
+      v_plain := false;
+    end;
+  end if;
+
+  if v_plain and not v_same_kind then
+    v_kind_ids := array(select k.id from unnest(v_kinds) with ordinality u(name, ord) left join "public"."venturi_kinds" k on k.name = u.name order by u.ord);
+  end if;
+  v_plain := v_plain and case when v_same_kind then v_kind is not null else array_position(v_kind_ids, null) is null end
+    and not exists (select 1 from "public"."venturi_journal" e where e.incoming_id = any (v_ids))
+    and not exists (select 1 from "public"."venturi_jobs" b where b.id = any (v_ids))
+    and (cardinality(v_ids) = 1 or (select count(distinct u.id) from unnest(v_ids) u(id)) = cardinality(v_ids));
+
+  if v_plain then
+    -- In the order of the arrays without being told: sorting would be for nothing.
+    insert into "public"."venturi_jobs" (id, created_at, kind_id, priority, payload, headers)
+      select u.id, v_clock, coalesce(u.kind_id, v_kind), coalesce(u.priority, 1::smallint), u.payload, u.headers
+      from unnest(v_ids, v_kind_ids, v_priorities, v_payloads, v_headers) u(id, kind_id, priority, payload, headers);
+    insert into "public"."venturi_queue" (job_id, visible_at, scheduled, kind_id, priority, lease_ms)
+      select u.id, coalesce(u.at, v_clock), coalesce(u.at > v_clock, false), coalesce(u.kind_id, v_kind), coalesce(u.priority, 1::smallint), u.lease_ms
+      from unnest(v_ids, v_ats, v_kind_ids, v_priorities, v_leases) u(id, at, kind_id, priority, lease_ms);
+    v_results := v_ids;
+  else
+  v_soonest := null;
   begin
     select array_agg(x.id order by x.ord), array_agg(x.kind order by x.ord), array_agg(k.id order by x.ord),
       array_agg(x.tier order by x.ord), array_agg(x.dedup_key order by x.ord), array_agg(x.merge order by x.ord),
@@ -460,17 +515,24 @@ begin
     end loop;
   end if;
 
-  -- Once a call, and only if a worker could sleep past it: NOTIFY takes a database-wide lock at commit.
-  if v_soonest is not null and (v_soonest <= v_clock or v_soonest <= v_clock + make_interval(secs => (
-      select least(greatest(max(w.poll_max_ms), 0), 3e14) / 1000 from "public"."venturi_workers" w
-      where w.stopping_at is null and greatest(least(w.beat_at, v_clock), 'epoch')
-        + make_interval(secs => least(greatest(w.worker_timeout_ms, 0), 3e14) / 1000) > v_clock)))
-    and (select m.notify from "public"."venturi_meta" m)
-  then
+  end if;
+
+  -- Once a call, and only if a worker could sleep past it: NOTIFY takes a database-wide lock at commit. Jobs that are
+  -- due need no look at the workers, and a plan of its own for each clock would take longer than the look.
+  if v_soonest > v_clock then
+    if v_soonest > v_clock + make_interval(secs => coalesce((
+        select least(greatest(max(w.poll_max_ms), 0), 3e14) / 1000 from "public"."venturi_workers" w
+        where w.stopping_at is null and greatest(least(w.beat_at, v_clock), 'epoch')
+          + make_interval(secs => least(greatest(w.worker_timeout_ms, 0), 3e14) / 1000) > (select v_clock)), 0)) then
+      v_soonest := null;
+    end if;
+  end if;
+  if v_soonest is not null and (select m.notify from "public"."venturi_meta" m) then
     perform pg_notify('venturi', '');
   end if;
 
-  return query select u.ord::integer, u.id::text, u.outcome from unnest(v_results, v_outcomes) with ordinality u(id, outcome, ord) order by u.ord;
+  return query select u.ord::integer, u.id::text, coalesce(u.outcome, 'enqueued')
+    from unnest(v_results, v_outcomes) with ordinality u(id, outcome, ord) order by u.ord;
 end
 $function$
 ;

@@ -1,4 +1,5 @@
 import type { Names } from "../../names.ts";
+import { dueOf, leaseOf, newId, plainPath, tierOf } from "./enqueue-plain.ts";
 import { buckets } from "./tables.ts";
 
 /**
@@ -16,7 +17,8 @@ import { buckets } from "./tables.ts";
  *
  * plpgsql, not SQL: lock and read have to be separate statements, since one statement would read the snapshot from
  * before the lock. Jobs without a candidate are inserted as a set; only those that meet a pending job of their key,
- * or each other, are decided one by one.
+ * or each other, are decided one by one. A call whose jobs are all new and without keys takes a shorter way, which
+ * `plainPath` describes.
  *
  * Its plans are kept with the session, and one made while a table is small would walk all of it long after it has
  * filled: hence no sequential scans, ids looked up one at a time, and no compiling of what looks dear without them.
@@ -73,7 +75,10 @@ declare
   v_results uuid[]; v_outcomes text[];
   v_decisions jsonb[]; v_decision jsonb; v_action text; v_found boolean; v_at timestamptz; v_tier smallint;
   v_problem text; v_soonest timestamptz; v_candidate record; v_known record; i integer;
+  v_plain boolean; v_has_options boolean; v_same_kind boolean; v_name text; v_kind integer;
 begin
+${plainPath(n)}  else
+  v_soonest := null;
   begin
     select array_agg(x.id order by x.ord), array_agg(x.kind order by x.ord), array_agg(k.id order by x.ord),
       array_agg(x.tier order by x.ord), array_agg(x.dedup_key order by x.ord), array_agg(x.merge order by x.ord),
@@ -82,15 +87,12 @@ begin
       (array_agg(p.problem order by x.ord) filter (where p.problem is not null))[1]
     into v_ids, v_kinds, v_kind_ids, v_priorities, v_keys, v_merges, v_ats, v_leases, v_payloads, v_headers, v_decisions, v_problem
     from (
-      select r.ord, r.kind, r.dedup_key, case when r.lease_ms > 3e14 then 3e14 else r.lease_ms end as lease_ms, r.headers, r.decision,
+      select r.ord, r.kind, r.dedup_key, ${leaseOf("r.lease_ms")} as lease_ms, r.headers, r.decision,
         coalesce(r.payload, 'null') as payload,
-        coalesce(r.id, (lpad(to_hex((extract(epoch from v_clock) * 1000)::bigint), 12, '0')
-          || substr(replace(gen_random_uuid()::text, '-', ''), 13))::uuid) as id,
+        coalesce(r.id, ${newId}) as id,
         case when r.dedup_key is not null then coalesce(r.merge, 'replace') end as merge,
-        case coalesce(r.priority, 'normal') when 'high' then 0 when 'normal' then 1 when 'low' then 2 end::smallint as tier,
-        case when r.run_at is not null then greatest(r.run_at, v_clock)
-          when r.delay_ms > 0 then v_clock + make_interval(secs => least(r.delay_ms, 3e14) / 1000)
-          else v_clock end as due,
+        ${tierOf("r.priority")} as tier,
+        ${dueOf("r.run_at", "r.delay_ms")} as due,
         case
           when r.kind is null or length(r.kind) not between 1 and 200 then r.ord || ': kind must have 1 to 200 characters'
           when coalesce(r.priority, 'normal') not in ('high', 'normal', 'low') then r.ord || ': priority must be high, normal or low'
@@ -281,17 +283,24 @@ begin
     end loop;
   end if;
 
-  -- Once a call, and only if a worker could sleep past it: NOTIFY takes a database-wide lock at commit.
-  if v_soonest is not null and (v_soonest <= v_clock or v_soonest <= v_clock + make_interval(secs => (
-      select least(greatest(max(w.poll_max_ms), 0), 3e14) / 1000 from ${n.of("workers")} w
-      where w.stopping_at is null and greatest(least(w.beat_at, v_clock), 'epoch')
-        + make_interval(secs => least(greatest(w.worker_timeout_ms, 0), 3e14) / 1000) > v_clock)))
-    and (select m.notify from ${n.of("meta")} m)
-  then
+  end if;
+
+  -- Once a call, and only if a worker could sleep past it: NOTIFY takes a database-wide lock at commit. Jobs that are
+  -- due need no look at the workers, and a plan of its own for each clock would take longer than the look.
+  if v_soonest > v_clock then
+    if v_soonest > v_clock + make_interval(secs => coalesce((
+        select least(greatest(max(w.poll_max_ms), 0), 3e14) / 1000 from ${n.of("workers")} w
+        where w.stopping_at is null and greatest(least(w.beat_at, v_clock), 'epoch')
+          + make_interval(secs => least(greatest(w.worker_timeout_ms, 0), 3e14) / 1000) > (select v_clock)), 0)) then
+      v_soonest := null;
+    end if;
+  end if;
+  if v_soonest is not null and (select m.notify from ${n.of("meta")} m) then
     perform pg_notify(${n.literal(n.prefix)}, '');
   end if;
 
-  return query select u.ord::integer, u.id::text, u.outcome from unnest(v_results, v_outcomes) with ordinality u(id, outcome, ord) order by u.ord;
+  return query select u.ord::integer, u.id::text, coalesce(u.outcome, 'enqueued')
+    from unnest(v_results, v_outcomes) with ordinality u(id, outcome, ord) order by u.ord;
 end
 $fn$`,
   ];

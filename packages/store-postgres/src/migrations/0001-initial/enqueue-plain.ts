@@ -1,0 +1,83 @@
+import type { Names } from "../../names.ts";
+
+/** The id of a job that came without one: a ULID of the database's clock. */
+export const newId = `(lpad(to_hex((extract(epoch from v_clock) * 1000)::bigint), 12, '0')
+          || substr(replace(gen_random_uuid()::text, '-', ''), 13))::uuid`;
+
+/** A priority's number, null for what is none. */
+export const tierOf = (priority: string): string =>
+  `case coalesce(${priority}, 'normal') when 'high' then 0 when 'normal' then 1 when 'low' then 2 end::smallint`;
+
+/** When a job is due: what has passed means now. */
+export const dueOf = (runAt: string, delayMs: string): string =>
+  `case when ${runAt} is not null then greatest(${runAt}, v_clock)
+          when ${delayMs} > 0 then v_clock + make_interval(secs => least(${delayMs}, 3e14) / 1000)
+          else v_clock end`;
+
+/** A lease as it is stored: what no interval holds is cut. */
+export const leaseOf = (leaseMs: string): string =>
+  `case when ${leaseMs} > 3e14 then 3e14 else ${leaseMs} end`;
+
+/**
+ * The start of `enqueue_v1`: stores the jobs if none of them has a key and all of them are new, and says so in
+ * `v_plain`. Most calls are of this kind, and need neither locks nor anything decided about single jobs.
+ *
+ * Whatever else a call holds, bad input too, is left to the rest of the function, which begins anew and knows all
+ * that can be wrong: nothing is written here unless all of the call can be.
+ *
+ * Of 1,000 jobs, looking members up in elements takes half the time of a record of eleven columns, and looking up
+ * one kind saves as much again as joining them. So what is the same for all jobs is kept once: `v_kind`, and no
+ * arrays of what no job says. An array that is null gives nulls.
+ */
+export function plainPath(n: Names): string {
+  return `  v_plain := not jsonb_path_exists(jobs, '$[*].dedup_key');
+  if v_plain then
+    v_name := jobs #>> '{0,kind}';
+    begin
+      select array_agg(x.id), array_agg(x.payload), array_agg(x.kind), bool_and(x.kind is not distinct from v_name),
+        (select k.id from ${n.of("kinds")} k where k.name = v_name), bool_or(x.has_options)
+      into v_ids, v_payloads, v_kinds, v_same_kind, v_kind, v_has_options
+      from (
+        select coalesce((e.job ->> 'id')::uuid, ${newId}) as id, e.job ->> 'kind' as kind, coalesce(e.job -> 'payload', 'null') as payload,
+          e.job ?| '{priority,delay_ms,run_at,lease_ms,headers,merge,decision}' as has_options
+        from jsonb_array_elements(jobs) e(job)) x;
+      if v_has_options then
+        select array_agg(x.tier), array_agg(least(x.due, v_far)), min(least(x.due, v_far)), array_agg(${leaseOf("x.lease_ms")}), array_agg(x.headers),
+          bool_and(x.tier is not null and coalesce(x.lease_ms >= 0 and x.lease_ms <> 'NaN', true) and coalesce(x.delay_ms <> 'NaN', true)
+            and (x.delay_ms is null or x.run_at is null) and coalesce(jsonb_typeof(x.headers) = 'object', true) and not x.is_merge)
+        into v_priorities, v_ats, v_soonest, v_leases, v_headers, v_plain
+        from (
+          select ${tierOf("m.priority")} as tier, ${dueOf("m.run_at", "m.delay_ms")} as due,
+            m.lease_ms, m.headers, m.delay_ms, m.run_at, m.is_merge
+          from (
+            select e.job ->> 'priority' as priority, (e.job ->> 'delay_ms')::double precision as delay_ms,
+              (e.job ->> 'run_at')::timestamptz as run_at, (e.job ->> 'lease_ms')::double precision as lease_ms,
+              nullif(e.job -> 'headers', 'null') as headers, e.job ?| '{merge,decision}' as is_merge
+            from jsonb_array_elements(jobs) e(job)) m) x;
+      else
+        v_soonest := v_clock;
+      end if;
+    exception when data_exception then
+      v_plain := false;
+    end;
+  end if;
+
+  if v_plain and not v_same_kind then
+    v_kind_ids := array(select k.id from unnest(v_kinds) with ordinality u(name, ord) left join ${n.of("kinds")} k on k.name = u.name order by u.ord);
+  end if;
+  v_plain := v_plain and case when v_same_kind then v_kind is not null else array_position(v_kind_ids, null) is null end
+    and not exists (select 1 from ${n.of("journal")} e where e.incoming_id = any (v_ids))
+    and not exists (select 1 from ${n.of("jobs")} b where b.id = any (v_ids))
+    and (cardinality(v_ids) = 1 or (select count(distinct u.id) from unnest(v_ids) u(id)) = cardinality(v_ids));
+
+  if v_plain then
+    -- In the order of the arrays without being told: sorting would be for nothing.
+    insert into ${n.of("jobs")} (id, created_at, kind_id, priority, payload, headers)
+      select u.id, v_clock, coalesce(u.kind_id, v_kind), coalesce(u.priority, 1::smallint), u.payload, u.headers
+      from unnest(v_ids, v_kind_ids, v_priorities, v_payloads, v_headers) u(id, kind_id, priority, payload, headers);
+    insert into ${n.of("queue")} (job_id, visible_at, scheduled, kind_id, priority, lease_ms)
+      select u.id, coalesce(u.at, v_clock), coalesce(u.at > v_clock, false), coalesce(u.kind_id, v_kind), coalesce(u.priority, 1::smallint), u.lease_ms
+      from unnest(v_ids, v_ats, v_kind_ids, v_priorities, v_leases) u(id, at, kind_id, priority, lease_ms);
+    v_results := v_ids;
+`;
+}
