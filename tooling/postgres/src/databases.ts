@@ -21,7 +21,7 @@ export async function createDatabase(
 }
 
 /** How long sessions that are ending may take, in milliseconds. */
-const farewellMs = 1_000;
+const farewellMs = 5_000;
 
 /**
  * Drops a database, and whoever is still connected to it. A pool that has ended has said goodbye, but not yet gone:

@@ -81,7 +81,7 @@ it("claims take from any table what takeTurns takes, one after the other until n
     "update venturi_queue set run_count = 0, claimed_by = null, claimed_at = null, lease_expires_at = null",
   );
   await expectInvariants(pool);
-});
+}, 180_000);
 
 interface Waiting {
   readonly id: JobId;
