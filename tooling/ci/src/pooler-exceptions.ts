@@ -12,7 +12,9 @@ export interface PoolerException {
 const startup = "gives the server settings as it connects, which a pooler refuses";
 const killed = "ends sessions of the server by their process id or application name";
 const prepared = "tells statements by the names that they are prepared under";
+const deaf = "needs notifications, which nobody hears who only polls";
 const queue = (name: string) => `packages/queue/src/${name}.pg.test.ts`;
+const worker = (name: string) => `packages/worker/src/${name}.pg.test.ts`;
 const store = (name: string) => `packages/store-postgres/src/${name}.pg.test.ts`;
 
 export const poolerExceptions: readonly PoolerException[] = [
@@ -52,6 +54,17 @@ export const poolerExceptions: readonly PoolerException[] = [
   { file: store("notifier"), why: "listens by itself, on connections that it cuts" },
   { file: store("sql/enqueue"), tests: /whatever its search_path/, why: startup },
   { file: store("sql/promote"), tests: /promotes only when something is due/, why: prepared },
+  {
+    file: store("store-contract"),
+    tests: /requeue wake$|earlier wakes$|live worker wakes$|closed subscription/,
+    onlyWhen: "poll",
+    why: deaf,
+  },
+  {
+    file: worker("outage"),
+    tests: /the database does not exist/,
+    why: "is told so by the server; PgBouncer lets its clients wait for a minute",
+  },
 ];
 
 /** Why a test is left out of those that go through the pooler. */
