@@ -61,6 +61,13 @@ export const poolerExceptions: readonly PoolerException[] = [
     why: deaf,
   },
   {
+    file: worker("wakeup"),
+    tests:
+      /it listens on has gone silent|its last look and its sleep|its listening connection|no claim while nothing happens|ten idle workers|cost it no claims/,
+    onlyWhen: "poll",
+    why: deaf,
+  },
+  {
     file: worker("outage"),
     tests: /the database does not exist/,
     why: "is told so by the server; PgBouncer lets its clients wait for a minute",
