@@ -23,7 +23,7 @@ export async function runScenario(scenario: Scenario, options: StageOptions): Pr
   const producers = [await stage.addProducer(), await stage.addProducer()];
   const spanMs = pace.windows * pace.windowMs;
   // Enough to keep the workers busy to the end of the last window, though less arrives than they get done.
-  const seconds = (warmUpMs + 2 * spanMs + pace.faultMs + 1_000) / 1_000;
+  const seconds = (warmUpMs + 2 * spanMs + pace.faultMs + 6_000) / 1_000;
   const count = Math.ceil((seconds * (throughput(pace) - pace.perSecond)) / producers.length);
   for (const producer of producers) await producer.call("fill", { count });
   if (scenario.startWorkers) await scenario.startWorkers(stage);

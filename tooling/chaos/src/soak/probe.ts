@@ -59,7 +59,7 @@ export class Probe {
         where c.relname like 'venturi\\_%' and c.relkind = 'r')::float8 as bytes,
       s.* from (select coalesce(sum(calls), 0)::float8 as calls, coalesce(sum(total_exec_time), 0) as ms,
         coalesce(sum(shared_blks_hit + shared_blks_read), 0)::float8 as buffers
-        from pg_stat_statements where query like '%set claimed_by = $1::int4, claimed_at =%'
+        from pg_stat_statements where query like '%set claimed_by = $1::int4%'
           and dbid = (select oid from pg_database where datname = current_database())
       ) s`);
     const { connections, backlog, bytes, calls, ms, buffers } = rows[0] ?? {};
