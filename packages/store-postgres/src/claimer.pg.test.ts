@@ -10,8 +10,16 @@ import { pgSource } from "./pg-source.ts";
 import { PostgresStore } from "./postgres-store.ts";
 import { addBacklog, removeJobs } from "./testing/backlog.ts";
 import { Explainer } from "./testing/explainer.ts";
-import { recordingPool } from "./testing/recording-pool.ts";
-import { claimRequest, job, names, newId, settlement } from "./testing/store-fixture.ts";
+import { recordingPool, verbOf } from "./testing/recording-pool.ts";
+import {
+  claimKind,
+  claimRequest,
+  enqueue,
+  job,
+  names,
+  newId,
+  settlement,
+} from "./testing/store-fixture.ts";
 
 const { pool } = await testDatabase();
 const recorder = recordingPool(pool);
@@ -72,6 +80,88 @@ describe("a job that is committed late, with an early place in the order", () =>
     await passBy(60);
     const { jobs } = await claim(100);
     expect(jobs[0]?.id).toBe(late);
+  });
+});
+
+describe("while claims take everything that waits", () => {
+  const statements = async (work: () => Promise<unknown>) =>
+    (await recorder.queriesOf(work)).map(verbOf).filter((verb) => !verb.startsWith("kinds"));
+  const statementsOf = (limit: number) => statements(() => claim(limit));
+
+  beforeEach(async () => {
+    await claim(5);
+  });
+
+  it("the smaller statement alone is sent, also where there is just as much as may be taken", async () => {
+    for (const count of [0, 1, 5, 0, 4]) {
+      await addBacklog(pool, { kind: "a", count });
+      expect(await statementsOf(5)).toEqual(["claim_all"]);
+    }
+  });
+
+  it("where more waits the larger one follows, and is kept to until all is taken once more", async () => {
+    await addBacklog(pool, { kind: "a", count: 12 });
+    expect(await statementsOf(5)).toEqual(["claim_all", "claim"]);
+    expect(await statementsOf(5)).toEqual(["claim"]);
+    expect((await claim(5)).jobs).toHaveLength(2);
+    await addBacklog(pool, { kind: "a", count: 1 });
+    expect(await statementsOf(5)).toEqual(["claim_all"]);
+  });
+
+  it("a kind that has no room for all that waits of it is nobody's reason to try again", async () => {
+    await addBacklog(pool, { kind: "a", count: 12 });
+    const capped = () =>
+      claimer.claim(claimRequest(worker, [claimKind("a", { limit: 2 }), "b"], { limit: 5 }));
+    expect(await statements(capped)).toEqual(["claim_all", "claim"]);
+    for (let n = 0; n < 3; n += 1) expect(await statements(capped)).toEqual(["claim"]);
+  });
+
+  it("what is due is promoted first", async () => {
+    await addBacklog(pool, { kind: "a", count: 12 });
+    await addBacklog(pool, { kind: "a", count: 1, tier: 0, dueInMs: -1_000 });
+    expect(await statementsOf(20)).toEqual(["claim_all", "promote", "claim"]);
+    expect(await statementsOf(20)).toEqual(["claim_all"]);
+  });
+
+  it("the next that is scheduled is told of, whatever its tier", async () => {
+    await addBacklog(pool, { kind: "a", count: 1, tier: 0, dueInMs: 90_000 });
+    await addBacklog(pool, { kind: "a", count: 1, tier: 2, dueInMs: 30_000 });
+    const { waitMs } = await claim(5);
+    expect(waitMs).toBeGreaterThan(20_000);
+    expect(waitMs).toBeLessThanOrEqual(30_000);
+  });
+
+  it("a job that somebody has locked is told of, and the others are claimed", async () => {
+    await addBacklog(pool, { kind: "a", count: 3 });
+    const other = await pool.connect();
+    try {
+      await other.query("begin");
+      await other.query("select 1 from venturi_queue order by seq limit 1 for update");
+      expect(await claim(5)).toMatchObject({ jobs: [{}, {}], blocked: true });
+      expect(await statementsOf(5)).toEqual(["claim_all"]);
+    } finally {
+      await other.query("rollback");
+      other.release();
+    }
+    expect(await claim(5)).toMatchObject({ jobs: [{}], blocked: false });
+  });
+
+  it("leases and backstops are those of the job and of its kind", async () => {
+    await enqueue(store, job("a", { leaseMs: 5_000 }), job("a"), job("b"));
+    const kinds = [
+      claimKind("b", { leaseMs: 20_000, backstop: 2 }),
+      claimKind("a", { leaseMs: 10_000, backstop: 1 }),
+    ];
+    await claimer.claim(claimRequest(worker, kinds, { limit: 5 }));
+    const { rows } = await pool.query(
+      `select extract(epoch from lease_expires_at - claimed_at)::int4 as lease, backstop, claimed_by as by
+      from venturi_queue order by seq`,
+    );
+    expect(rows).toEqual([
+      { lease: 5, backstop: 1, by: worker },
+      { lease: 10, backstop: 1, by: worker },
+      { lease: 20, backstop: 2, by: worker },
+    ]);
   });
 });
 

@@ -10,7 +10,9 @@ import type { Kinds } from "./kinds.ts";
 import { type Mark, Marks } from "./marks.ts";
 import type { Names } from "./names.ts";
 import { type ClaimTerms, toClaimedJob } from "./row-mapping.ts";
-import { claim, claimedBodies, mostLeaseMs } from "./sql/claim.ts";
+import { claim, claimedBodies } from "./sql/claim.ts";
+import { claimAll } from "./sql/claim-all.ts";
+import { mostLeaseMs } from "./sql/claim-terms.ts";
 import { promote } from "./sql/promote.ts";
 import type { Statement } from "./sql/statement.ts";
 
@@ -26,11 +28,15 @@ const firstDue: Mark = [
  * Claims for one worker session. Usually one statement; two where scheduled jobs are known to be due, which are
  * promoted first; three where the claim itself found that out. A claim behind marks that came back short is made
  * once more without them, so that an empty answer is a true one.
+ *
+ * While claims take everything that waits, a smaller statement is tried first, which does just that; where more waits
+ * than it may take, the larger one follows, and is kept to until once more a claim has taken everything.
  */
 export class Claimer {
   readonly #database: Database;
   readonly #kinds: Kinds;
   readonly #claim: Statement;
+  readonly #claimAll: Statement;
   readonly #bodies: Statement;
   readonly #promote: Statement;
   readonly #now: () => number;
@@ -38,6 +44,8 @@ export class Claimer {
   readonly #due = new Marks();
   /** When a scheduled job is next due, on the monotonic clock, as far as the last claim knew. */
   #dueAt = Number.POSITIVE_INFINITY;
+  /** The last claim took everything that waited. Then there are no marks either. */
+  #tookAll = false;
 
   constructor(
     database: Database,
@@ -48,6 +56,7 @@ export class Claimer {
     this.#database = database;
     this.#kinds = kinds;
     this.#claim = claim(names);
+    this.#claimAll = claimAll(names);
     this.#bodies = claimedBodies(names);
     this.#promote = promote(names);
     this.#now = now;
@@ -59,13 +68,14 @@ export class Claimer {
     const marked = hasMarks && !this.#ready.isFullWalkDue(this.#now());
     const dueBefore = this.#dueAt <= this.#now();
     let answer = await this.#promoteAndClaim(request, marked, dueBefore);
-    if (answer.jobs.length < request.limit) {
+    if (answer.jobs.length < request.limit || answer.isAll) {
       this.#ready.forget();
       this.#due.forget();
       const rest = marked ? remainder(request, answer.jobs) : null;
       if (rest !== null) answer = together(answer, await this.#promoteAndClaim(rest, false, false));
     }
     const { jobs, waitMs, due, held } = answer;
+    this.#tookAll = answer.isAll || hasRoomLeft(request, answer);
     this.#dueAt = due ? this.#now() : this.#now() + (waitMs ?? Number.POSITIVE_INFINITY);
     return {
       jobs: jobs.map(({ job }) => job),
@@ -81,11 +91,39 @@ export class Claimer {
     dueBefore: boolean,
   ): Promise<Answer> {
     if (!dueBefore) {
-      const answer = await this.#claimOnce(request, marked, false);
+      const all = this.#tookAll ? await this.#claimAllOnce(request) : null;
+      const answer = all ?? (await this.#claimOnce(request, marked, false));
       if (!answer.due) return answer;
     }
     await this.#promoteDue(request, marked);
     return this.#claimOnce(request, marked, true);
+  }
+
+  /** Claims everything that waits; null: it is more than may be taken, and nothing was. */
+  async #claimAllOnce(request: ClaimRequest): Promise<Answer | null> {
+    const startedAt = this.#now();
+    const rows = await this.#database.run(
+      this.#claimAll,
+      [...this.#basics(request), (request.exclude ?? []).map(toUuid)],
+      "claim jobs",
+    );
+    this.#ready.walked(startedAt, this.#now());
+    const [info] = rows;
+    // Where something is due it is promoted first, and then the other statement claims.
+    if (info?.["fits"] !== 1 && info?.["due"] !== 1) return null;
+    return { ...this.#read(request, await this.#withFreshBodies(rows)), isAll: true };
+  }
+
+  /** What both statements begin with. */
+  #basics(request: ClaimRequest): unknown[] {
+    return [
+      request.worker,
+      request.limit,
+      request.kinds.map(({ kind }) => this.#kinds.id(kind)),
+      request.kinds.map(({ limit }) => limit),
+      request.kinds.map(({ leaseMs }) => leaseMs),
+      request.kinds.map(({ backstop }) => backstop),
+    ];
   }
 
   async #claimOnce(request: ClaimRequest, marked: boolean, ignoreDue: boolean): Promise<Answer> {
@@ -96,12 +134,7 @@ export class Claimer {
     const rows = await this.#database.run(
       this.#claim,
       [
-        request.worker,
-        request.limit,
-        ids,
-        request.kinds.map(({ limit }) => limit),
-        request.kinds.map(({ leaseMs }) => leaseMs),
-        request.kinds.map(({ backstop }) => backstop),
+        ...this.#basics(request),
         request.turn.counter,
         request.turn.ratio,
         ...tiers(marks),
@@ -154,6 +187,7 @@ export class Claimer {
       waitMs: info["wait_ms"] as number | null,
       due: info["due"] === 1,
       held: info["held"] === 1,
+      isAll: false,
     };
   }
 
@@ -202,9 +236,25 @@ interface Answer {
   readonly due: boolean;
   /** Something due could not be had, though there was room for it: another transaction holds its row. */
   readonly held: boolean;
+  /** By the statement that takes everything that waits. */
+  readonly isAll: boolean;
 }
 
-const nothing: Answer = { jobs: [], waitMs: null, due: false, held: false };
+/** A statement always answers with a row; without one nothing is known, least of all that nothing waits. */
+const nothing: Answer = { jobs: [], waitMs: null, due: false, held: true, isAll: false };
+
+/** Whether more would have been taken of any kind, had there been more. Where others hold jobs, nobody knows. */
+function hasRoomLeft(request: ClaimRequest, { jobs, held }: Answer): boolean {
+  if (held || jobs.length >= request.limit) return false;
+  const taken = countByKind(jobs);
+  return request.kinds.every(({ kind, limit }) => (taken.get(kind) ?? 0) < limit);
+}
+
+function countByKind(jobs: readonly Placed[]): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const { job } of jobs) counts.set(job.kind, (counts.get(job.kind) ?? 0) + 1);
+  return counts;
+}
 
 /** What a claim and one for the rest of its request brought, in one order. */
 function together(first: Answer, rest: Answer): Answer {
@@ -221,8 +271,7 @@ function tiers(marks: readonly Mark[]): [number[], number[], number[]] {
 /** What is left to ask for after a first answer; the rotation goes on behind the turns that it spent. */
 function remainder(request: ClaimRequest, jobs: readonly Placed[]): ClaimRequest | null {
   if (jobs.length === 0) return request;
-  const taken = new Map<string, number>();
-  for (const { job } of jobs) taken.set(job.kind, (taken.get(job.kind) ?? 0) + 1);
+  const taken = countByKind(jobs);
   const kinds: ClaimKind[] = [];
   for (const kind of request.kinds) {
     const limit = kind.limit - (taken.get(kind.kind) ?? 0);

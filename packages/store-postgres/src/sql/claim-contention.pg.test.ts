@@ -4,7 +4,8 @@ import pg from "pg";
 import { beforeEach, expect, it } from "vitest";
 import { PostgresStore } from "../postgres-store.ts";
 import { addBacklog } from "../testing/backlog.ts";
-import { claimRequest, startWorker } from "../testing/store-fixture.ts";
+import { recordingPool, verbOf } from "../testing/recording-pool.ts";
+import { claimRequest, enqueue, job, startWorker } from "../testing/store-fixture.ts";
 import { updatesOf } from "../testing/update-counts.ts";
 
 const { pool, url } = await testDatabase();
@@ -40,6 +41,43 @@ it.each([
   },
   120_000,
 );
+
+it("four claimers of single jobs as they come: every job is claimed once, and claims cost one statement", async () => {
+  const jobs = 600;
+  const claimers = new pg.Pool({ connectionString: url, max: 4 });
+  const recorder = recordingPool(claimers);
+  const store = new PostgresStore({ pool: recorder });
+  const claimed: string[] = [];
+  let claims = 0;
+  try {
+    const workers = await Promise.all([1, 2, 3, 4].map(() => startWorker(store)));
+    const sent = await recorder.queriesOf(async () => {
+      const producer = new PostgresStore({ pool });
+      const producing = (async () => {
+        for (let n = 0; n < jobs; n += 1) await enqueue(producer, job("a"));
+      })();
+      await Promise.all(
+        workers.map(async (worker) => {
+          while (claimed.length < jobs) {
+            claims += 1;
+            const answer = await store.claim(claimRequest(worker, ["a", "b"], { limit }));
+            for (const { id } of answer.jobs) claimed.push(id);
+          }
+        }),
+      );
+      await producing;
+    });
+    expect(new Set(claimed).size).toBe(jobs);
+    expect(claimed).toHaveLength(jobs);
+    const verbs = sent.map(verbOf).filter((verb) => verb === "claim" || verb === "claim_all");
+    expect(verbs.filter((verb) => verb === "claim_all").length).toBeGreaterThan(verbs.length / 2);
+    // One more only where more waited than a claim may take, which all four may find at once.
+    expect(verbs.length - claims).toBeLessThanOrEqual((4 * jobs) / (limit + 1));
+    await expectInvariants(pool);
+  } finally {
+    await claimers.end();
+  }
+}, 60_000);
 
 /** Four claimers at once, until none of them finds anything. */
 async function race(kinds: readonly string[]) {

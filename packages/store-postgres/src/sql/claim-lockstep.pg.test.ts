@@ -1,13 +1,21 @@
-import { type ClaimKind, type ClaimRequest, type JobId, takeTurns } from "@venturi/core";
+import {
+  type ClaimKind,
+  type ClaimRequest,
+  type ClaimResult,
+  type JobId,
+  takeTurns,
+} from "@venturi/core";
 import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
 import fc from "fast-check";
 import { beforeAll, expect, it } from "vitest";
 import { PostgresStore } from "../postgres-store.ts";
 import { kindId, removeJobs } from "../testing/backlog.ts";
+import { recordingPool, verbOf } from "../testing/recording-pool.ts";
 import { claimKind, claimRequest, startWorker } from "../testing/store-fixture.ts";
 
 const { pool } = await testDatabase();
-const store = new PostgresStore({ pool });
+const recorder = recordingPool(pool);
+const store = new PostgresStore({ pool: recorder });
 const kinds = ["a", "b", "c", "d"];
 const ids = new Map<string, number>();
 
@@ -35,14 +43,24 @@ const anyClaimKinds: fc.Arbitrary<ClaimKind[]> = fc
     fc.tuple(...some.map((kind) => fc.nat(7).map((n) => claimKind(kind, { limit: n + 1 })))),
   );
 const anyScenario = fc.record({
-  rows: fc.uniqueArray(anyRow, { maxLength: 30, selector: ({ ms }) => ms }),
+  // Often more than a claim may take.
+  rows: fc
+    .constantFrom(0, 15)
+    .chain((minLength) =>
+      fc.uniqueArray(anyRow, { minLength, maxLength: 30, selector: ({ ms }) => ms }),
+    ),
   claims: anyClaimKinds,
   limit: fc.integer({ min: 1, max: 16 }),
   ratio: fc.option(fc.integer({ min: 2, max: 5 })),
   counter: fc.nat(100),
   paused: fc.subarray(kinds, { maxLength: 2 }),
   excluded: fc.nat(3),
+  afterOneThatTookAll: fc.boolean(),
+  isAnyDue: fc.boolean(),
 });
+
+/** The statements of which the claims consisted, and how often. */
+const forms = new Map<string, number>();
 
 it("claims take from any table what takeTurns takes, one after the other until nothing is left", async () => {
   await fc.assert(
@@ -52,8 +70,9 @@ it("claims take from any table what takeTurns takes, one after the other until n
         "update venturi_kinds set paused_at = case when name = any ($1) then now() end",
         [scenario.paused],
       );
-      await insert(scenario.rows);
+      await insert(scenario.rows.filter(({ state }) => scenario.isAnyDue || state !== "due"));
       const worker = await startWorker(store);
+      if (scenario.afterOneThatTookAll) await store.claim(claimRequest(worker, ["none"]));
       let { counter } = scenario;
       for (;;) {
         const stands = await table(scenario.claims, scenario.paused);
@@ -64,7 +83,13 @@ it("claims take from any table what takeTurns takes, one after the other until n
         const request = claimRequest(worker, scenario.claims, changes);
         const expected = take(request, waiting);
 
-        const { jobs, waitMs, blocked } = await store.claim(request);
+        let answer: ClaimResult | undefined;
+        const sent = await recorder.queriesOf(async () => {
+          answer = await store.claim(request);
+        });
+        const form = sent.map(verbOf).join(" ");
+        forms.set(form, (forms.get(form) ?? 0) + 1);
+        const { jobs, waitMs, blocked } = answer as ClaimResult;
         expect(jobs.map(({ id }) => id)).toEqual(expected);
         expect(blocked).toBe(false);
         if (jobs.length < scenario.limit) {
@@ -77,6 +102,8 @@ it("claims take from any table what takeTurns takes, one after the other until n
     }),
     { numRuns: 500 },
   );
+  for (const form of ["claim", "claim_all", "claim_all claim", "claim_all promote claim"])
+    expect(forms.get(form)).toBeGreaterThan(0);
   await pool.query(
     "update venturi_queue set run_count = 0, claimed_by = null, claimed_at = null, lease_expires_at = null",
   );

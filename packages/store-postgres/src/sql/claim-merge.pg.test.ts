@@ -21,34 +21,41 @@ afterAll(async () => {
   await expectInvariants(pool);
 });
 
-it("a job that was merged into while a claim was looking runs with what the merge left", async () => {
-  const keyed = (payload: unknown, headers: object) => ({
-    kind: "k",
-    dedup_key: "1",
-    payload,
-    headers,
-  });
-  for (let round = 0; round < 2; round += 1) {
-    await bareEnqueue(pool, [keyed("old", { from: "old" }), { kind: "k", payload: "beside" }]);
-    const worker = await startWorker(store, { kinds: ["k"] });
-    // What the store asks once has been asked.
-    await store.claim(claimRequest(worker, ["absent", "k"].slice(0, 1)));
-    const merger = await pool.connect();
-    await merger.query("begin");
-    await bareEnqueue(merger, [keyed("new", { from: "new" })]);
-    await gate.query("select pg_advisory_lock(77)");
-    const claiming = store.claim(claimRequest(worker, ["k"]));
-    const waits =
-      "select from pg_locks where locktype = 'advisory' and objid = 77 and not granted and database = (select oid from pg_database where datname = current_database())";
-    await until(async () => (await gate.query(waits)).rows.length === 1);
-    await merger.query("commit");
-    merger.release();
-    await gate.query("select pg_advisory_unlock(77)");
-    const { jobs } = await claiming;
-    expect(jobs.map(({ payload, headers }) => [payload, { ...headers }])).toEqual([
-      ['"new"', { from: "new" }],
-      ['"beside"', {}],
-    ]);
-    await store.settle({ worker, settlements: jobs.map((job) => settlement(job)) });
-  }
-});
+it.each([
+  ["a first claim", false],
+  ["a claim after one that took all", true],
+])(
+  "a job that was merged into while %s was looking runs with what the merge left",
+  async (_, isAll) => {
+    const keyed = (payload: unknown, headers: object) => ({
+      kind: "k",
+      dedup_key: "1",
+      payload,
+      headers,
+    });
+    for (let round = 0; round < 2; round += 1) {
+      const worker = await startWorker(store, { kinds: ["k"] });
+      // What the store asks once has been asked.
+      await store.claim(claimRequest(await startWorker(store), ["absent", "k"]));
+      if (isAll) await store.claim(claimRequest(worker, ["absent"]));
+      await bareEnqueue(pool, [keyed("old", { from: "old" }), { kind: "k", payload: "beside" }]);
+      const merger = await pool.connect();
+      await merger.query("begin");
+      await bareEnqueue(merger, [keyed("new", { from: "new" })]);
+      await gate.query("select pg_advisory_lock(77)");
+      const claiming = store.claim(claimRequest(worker, ["k"]));
+      const waits =
+        "select from pg_locks where locktype = 'advisory' and objid = 77 and not granted and database = (select oid from pg_database where datname = current_database())";
+      await until(async () => (await gate.query(waits)).rows.length === 1);
+      await merger.query("commit");
+      merger.release();
+      await gate.query("select pg_advisory_unlock(77)");
+      const { jobs } = await claiming;
+      expect(jobs.map(({ payload, headers }) => [payload, { ...headers }])).toEqual([
+        ['"new"', { from: "new" }],
+        ['"beside"', {}],
+      ]);
+      await store.settle({ worker, settlements: jobs.map((job) => settlement(job)) });
+    }
+  },
+);

@@ -1,11 +1,6 @@
 import type { Names } from "../names.ts";
-import { bounded, epochMs, msSince, msUntil, type Statement, statement } from "./statement.ts";
-
-/** A job's own lease is at least this long, in milliseconds. */
-const leastOwnLeaseMs = 100;
-
-/** No claim is held for longer, in milliseconds. */
-export const mostLeaseMs = 3e12;
+import { claimedJob, claimUpdate, noJob } from "./claim-terms.ts";
+import { bounded, epochMs, msUntil, type Statement, statement } from "./statement.ts";
 
 /**
  * Claims up to a limit of due jobs in one statement of three steps, so that several claimers at once each find work:
@@ -38,11 +33,17 @@ export function claim(n: Names): Statement {
       and ${position} and q.claimed_by is null and q.run_count < 2147483647 and q.job_id <> all ($15::uuid[])`;
   /** Behind the first that the probe found, so that what lies before it is walked once. */
   const ready = (pair: string) => claimable(pair, `q.seq >= ${pair}.first`);
-  // Whatever somebody wrote into the row by hand: one absurd lease must not fail everyone's claim, nor end before a
-  // handler can start, so that the job is claimed and handed back for ever.
-  const own = `case when q.lease_ms < ${leastOwnLeaseMs} then ${leastOwnLeaseMs} else q.lease_ms end`;
-  const ofKind = (array: string) => `(${array})[array_position($3::int4[], q.kind_id)]`;
-  const lease = `least(greatest(coalesce(${own}, ${ofKind("$5::float8[]")}), 0), ${mostLeaseMs})`;
+  /** Whether a kind is worth a probe of each tier: unless it is known to be empty, looked at without its marks. */
+  const perhaps = (kind: string, part: string, marks: readonly string[], position: string) => {
+    const newest = (of: string) => `greatest(${marks.map((mark) => `${of}.${mark}`)})`;
+    const any = (
+      kinds: string,
+    ) => `coalesce((select true from ${n.of("queue")} q where ${part} and q.kind_id ${kinds}
+      order by q.kind_id, q.priority, q.${position} limit 1), false)`;
+    return `case when ${newest(kind)} <> 0 then true
+      when ${any(`= any (array(select w.kind_id from kind w where ${newest("w")} = 0))`)} then ${any(`= ${kind}.kind_id`)}
+      else false end`;
+  };
   return statement(
     "claim",
     `with kind as materialized (
@@ -50,20 +51,27 @@ export function claim(n: Names): Statement {
       $12::float8[], $13::float8[], $14::float8[])
     u(kind_id, room, mark0, mark1, mark2, due0, due1, due2)
   join ${n.of("kinds")} k on k.id = u.kind_id and k.paused_at is null
+), open as materialized (
+  -- Behind marks, a kind without any (0) is one of which nothing was seen lately. Before each such kind is probed, tier
+  -- by tier, one look is taken at all of them together, and then one at each.
+  select k.*, ${perhaps("k", "not q.scheduled", ["mark0", "mark1", "mark2"], "seq")} as has_ready,
+    ${perhaps("k", "q.scheduled", ["due0", "due1", "due2"], "visible_at")} as has_scheduled
+  from kind k
 ), pair as materialized (
-  select k.kind_id, k.room, p.* from kind k cross join lateral (values
+  select k.kind_id, k.room, k.has_ready, k.has_scheduled, p.* from open k cross join lateral (values
     (0::int2, k.mark0, k.due0), (1::int2, k.mark1, k.due1), (2::int2, k.mark2, k.due2)) p(tier, mark, due_mark)
 ), soon as materialized (
   select p.kind_id, p.room, s.visible_at as at from pair p cross join lateral (
     select ${bounded("q.visible_at")} as visible_at from ${n.of("queue")} q
     where q.scheduled and q.kind_id = p.kind_id and q.priority = p.tier and q.visible_at >= to_timestamp(p.due_mark / 1000)
     order by q.visible_at limit 1) s
+  where p.has_scheduled
 ), due as materialized (
   select s.kind_id, s.room from soon s where s.at <= ${n.of("clock")}()
 ), present as materialized (
   select p.kind_id, p.room, p.tier, s.seq as first from pair p cross join lateral (
     select q.seq from ${n.of("queue")} q where ${claimable("p", "q.seq > p.mark")} order by q.seq limit 1) s
-  where $16::int4 = 1 or not exists (select 1 from due)
+  where p.has_ready and ($16::int4 = 1 or not exists (select 1 from due))
 ), shape as materialized (
   -- One tier and no caps: whatever the turns, the first in order are taken.
   select count(distinct p.tier) = 1 and min(p.room) >= $2::int4 as same_turn from present p
@@ -105,12 +113,7 @@ export function claim(n: Names): Statement {
     select s.*, row_number() over (partition by s.kind_id order by s.tier, s.seq) as place from spilled s) s
   where s.place <= s.room
 ), claimed as (
-  update ${n.of("queue")} q set claimed_by = $1::int4, claimed_at = ${n.of("clock")}(), run_count = q.run_count + 1,
-    backstop = ${ofKind("$6::int4[]")}, lease_expires_at = ${n.of("clock")}() + make_interval(secs => ${lease} / 1000)
-  -- An array, of which the planner expects few: of a join it would expect a tenth of the backlog, and walk it all.
-  where q.job_id = any (array(select t.job_id from taken t))
-  returning q.job_id, q.seq, q.kind_id, q.priority, q.run_count, q.failure_count, q.carry, q.visible_at, q.version,
-    case when q.lease_ms is not null then ${lease} end as own_lease_ms
+  ${claimUpdate(n, "select t.job_id from taken t")}
 ), held as materialized (
   select 1 from present p cross join lateral (
     select 1 from ${n.of("queue")} q where ${ready("p")} order by q.seq limit 1
@@ -124,13 +127,9 @@ export function claim(n: Names): Statement {
 -- Everything that holds for all of them comes once, in a row of its own and first: a thousand jobs repeat none of it.
 select ${epochMs(`${n.of("clock")}()`)} as clock_ms, ${msUntil(n, `(select min(s.at) from soon s where s.at > ${n.of("clock")}())`)} as wait_ms,
   (exists (select 1 from due))::int4 as due, (exists (select 1 from held))::int4 as held,
-  current_setting('transaction_isolation') as isolation, null::text as job_id, null::int4 as kind_id, null::int4 as priority,
-  null::float8 as seq, null::int4 as run_count, null::int4 as failure_count, null::text as carry, null::float8 as own_lease_ms,
-  null::float8 as latency_ms, null::text as payload, null::text as headers, null::int4 as stale
+  current_setting('transaction_isolation') as isolation, ${noJob}
 union all
-select null, null, null, null, null, c.job_id::text, c.kind_id, c.priority::int4, c.seq::float8, c.run_count, c.failure_count,
-  c.carry::text, c.own_lease_ms, ${msSince(n, bounded("c.visible_at"))}, b.payload, b.headers,
-  case when b.version <> c.version then 1 end
+select null, null, null, null, null, ${claimedJob(n)}
 -- A full join, though neither side lacks a row of the other, is never done as a loop within a loop.
 from claimed c full join ${n.of("bodies_v1")}(array(select t.job_id from claimed t)) b on b.id = c.job_id`,
   );

@@ -75,6 +75,8 @@ describe.each(["generic", "custom"] as const)("a %s plan made without statistics
     const odd = await Explainer.open(pool, mode);
     try {
       for (const setting of settings.split(", ")) await odd.set(`${setting} = off`);
+      const all = await odd.outcome(queries["claim of all of one kind"]);
+      expect([all.returned, all.changed]).toEqual([100, 100]);
       const worker = await startWorker(store, { kinds: ["a", ...twelve] });
       for (const limit of [1, 5]) {
         for (const kinds of [["a"], twelve]) {

@@ -19,6 +19,7 @@ const promptVerbs: ReadonlySet<string> = new Set([
   "stop_worker",
   "kinds",
   "claim",
+  "claim_all",
   "claimed_bodies",
   "promote",
   "hand_back",

@@ -1,4 +1,10 @@
-import { Backoff, decideRecovery, type EnqueueJob, type StaleClaim } from "@venturi/core";
+import {
+  Backoff,
+  decideRecovery,
+  type EnqueueJob,
+  type StaleClaim,
+  type WorkerId,
+} from "@venturi/core";
 import type pg from "pg";
 import { expect } from "vitest";
 import type { PgQuery } from "../pg-like.ts";
@@ -25,6 +31,10 @@ const bounds = {
   "claim of one kind": 2_000,
   "claim of twelve kinds": 2_200,
   "claim that finds nothing": 60,
+  "claim behind marks": 2_200,
+  "claim of all of one kind": 2_000,
+  "claim of all that does not fit": 300,
+  "claim of all that finds nothing": 60,
   promotion: 3_000,
   "hand back": 1_700,
   "extension of leases": 1_700,
@@ -66,19 +76,30 @@ export async function hotStatements(pool: pg.Pool): Promise<Queries> {
   const recorder = recordingPool(pool);
   const store = new PostgresStore({ pool: recorder });
   const worker = await startWorker(store);
-  const kinds = ["a", "none", "later", "due", ...twelve];
+  const kinds = ["a", "none", "few", "later", "due", ...twelve];
   const withheld = async (work: () => Promise<unknown>, index = 0) =>
     (await recorder.queriesWithheld(work)).at(index) as PgQuery;
-  const claim = (some: readonly string[]) =>
+  const claim = (some: readonly string[], by: WorkerId) =>
     store.claim(
       claimRequest(
-        worker,
+        by,
         some.map((kind) => claimKind(kind, { leaseMs: 1 })),
         { limit: 100 },
       ),
     );
+  /** A claim of a worker that has claimed nothing before. */
+  const newClaim = async (some: readonly string[]) => {
+    const by = await startWorker(store);
+    return withheld(() => claim(some, by));
+  };
+  /** A claim that follows one which took all that waited, and so asks for all at first. */
+  const claimAll = async (some: readonly string[]) => {
+    const by = await startWorker(store);
+    await claim(["none"], by);
+    return withheld(() => claim(some, by));
+  };
   const claimed = async () => {
-    const { jobs } = await claim(["a"]);
+    const { jobs } = await claim(["a"], worker);
     const unknown = Array.from({ length: 100 }, () => ({ id: newId(), runCount: 1 }));
     return jobs.length > 0 ? jobs : unknown;
   };
@@ -104,6 +125,9 @@ export async function hotStatements(pool: pg.Pool): Promise<Queries> {
     job("a", { dedupKey: `key ${index}`, priority: "low" }),
   );
   await enqueue(store, ...keyed);
+  // What an earlier call has left, and then a hundred.
+  while ((await claim(["few"], worker)).jobs.length > 0);
+  await enqueue(store, ...keyed.map(() => job("few")));
   const { rows } = await pool.query(
     "select venturi_ulid(job_id) as id from venturi_journal limit 1",
   );
@@ -116,9 +140,16 @@ export async function hotStatements(pool: pg.Pool): Promise<Queries> {
   };
   const recoveries = stale.map((each) => decideRecovery(each, new Backoff(), 0.5));
   return {
-    "claim of one kind": await withheld(() => claim(["a"])),
-    "claim of twelve kinds": await withheld(() => claim(twelve)),
-    "claim that finds nothing": await withheld(() => claim(["none", "later"])),
+    "claim of one kind": await newClaim(["a"]),
+    "claim of twelve kinds": await newClaim(twelve),
+    "claim that finds nothing": await newClaim(["none", "later"]),
+    "claim behind marks": await newClaim(twelve).then(({ values, ...rest }) => ({
+      ...rest,
+      values: values.map((value, at) => (at >= 8 && at <= 13 ? twelve.map(() => 0) : value)),
+    })),
+    "claim of all of one kind": await claimAll(["few"]),
+    "claim of all that does not fit": await claimAll(twelve),
+    "claim of all that finds nothing": await claimAll(["none", "later"]),
     promotion: {
       text: promote(names).text,
       values: [[await kindId(pool, "due")], [100], [0], [0], [0]],

@@ -8,6 +8,11 @@ export interface RecordingPool extends PgPoolLike {
   queriesWithheld(work: () => Promise<unknown>): Promise<readonly PgQuery[]>;
 }
 
+/** The verb of a statement, as in `venturi_claim_all_1x2y3z`. */
+export function verbOf({ name = "" }: PgQuery): string {
+  return name.split("_").slice(1, -1).join("_");
+}
+
 export function recordingPool(target: PgQueryable): RecordingPool {
   let queries: PgQuery[] = [];
   let withhold = false;

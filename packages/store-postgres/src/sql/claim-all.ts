@@ -1,0 +1,66 @@
+import type { Names } from "../names.ts";
+import { claimedJob, claimUpdate, noJob, ofKind } from "./claim-terms.ts";
+import { bounded, epochMs, lookedUp, msUntil, type Statement, statement } from "./statement.ts";
+
+/**
+ * Claims everything that waits, for queues that are nearly empty: where it all fits into the limit and into each
+ * kind's room, whatever the turns are they take the same. So neither tiers nor quotas are reckoned out, and a plan of
+ * a third of {@link claim}'s size starts in a third of its time, which for one job is most of what a claim costs.
+ *
+ * Where it does not fit (`fits` is 0), or something scheduled is due, it takes nothing, and locks nothing either.
+ *
+ * Each kind is looked through once, over all of its tiers and without marks: after a claim that took everything there
+ * are none. Answers as {@link claim} does; `held` says that a row that was seen could not be had.
+ *
+ * Parameters: 1 worker · 2 limit · 3 kind ids · 4 room per kind · 5 lease ms per kind · 6 backstop per kind ·
+ * 7 excluded job ids.
+ */
+export function claimAll(n: Names): Statement {
+  const clock = `${n.of("clock")}()`;
+  return statement(
+    "claim_all",
+    `with kind as materialized (
+  select k.id as kind_id, ${ofKind("$4::int4[]", "k.id")} as room from ${n.of("kinds")} k
+  where k.id = any ($3::int4[]) and k.paused_at is null
+), soon as materialized (
+  -- The first of a kind, and of each tier behind that.
+  select ${bounded("min(least(f.visible_at, l.visible_at))")} as at from kind k cross join lateral (
+    select q.priority, q.visible_at from ${n.of("queue")} q where q.scheduled and q.kind_id = k.kind_id
+    order by q.priority, q.visible_at limit 1) f
+  left join lateral (
+    select s.visible_at from (values (1::int2), (2::int2)) p(tier) cross join lateral (
+      select q.visible_at from ${n.of("queue")} q
+      where q.scheduled and q.kind_id = k.kind_id and q.priority = p.tier order by q.visible_at limit 1) s
+    where p.tier > f.priority) l on true
+  having count(*) > 0
+), seen as materialized (
+  select s.job_id, k.kind_id, k.room from kind k cross join lateral (
+    select q.job_id from ${n.of("queue")} q
+    where q.kind_id = k.kind_id and not q.scheduled and q.claimed_by is null and q.run_count < 2147483647
+      and q.job_id <> all ($7::uuid[])
+    order by q.priority, q.seq limit least(k.room, $2::int4) + 1) s
+  limit $2::int4 + 1
+), state as materialized (
+  select coalesce(sum(c.n), 0) as n, coalesce(sum(c.n), 0) <= $2::int4 and coalesce(bool_and(c.n <= c.room), true) as fits,
+    coalesce((select s.at <= ${clock} from soon s), false) as due
+  from (select count(*)::int4 as n, max(s.room) as room from seen s group by s.kind_id) c
+), claimed as (
+  ${claimUpdate(
+    n,
+    // The case keeps the planner from walking the index of the ready rather than looking up ids.
+    `select q.job_id from ${n.of("queue")} q
+      where q.job_id = any (array(select s.job_id from seen s where (select v.fits and not v.due from state v)))
+        and case when q.scheduled then false else q.claimed_by is null and q.run_count < 2147483647 end
+      for update skip locked`,
+  )}
+)
+select ${epochMs(clock)} as clock_ms, ${msUntil(n, `(select s.at from soon s where s.at > ${clock})`)} as wait_ms,
+  v.due::int4 as due, (v.n > (select count(*) from claimed))::int4 as held,
+  current_setting('transaction_isolation') as isolation, v.fits::int4 as fits, ${noJob} from state v
+union all
+select null, null, null, null, null, null, ${claimedJob(n)}
+from claimed c left join lateral (
+  select j.payload::text, j.headers::text, coalesce(j.version, 0) as version from ${n.of("jobs")} j
+  where ${lookedUp("j.id", "c.job_id")}) b on true`,
+  );
+}

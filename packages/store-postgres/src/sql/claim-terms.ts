@@ -1,0 +1,43 @@
+import type { Names } from "../names.ts";
+import { bounded, msSince } from "./statement.ts";
+
+/** A job's own lease is at least this long, in milliseconds. */
+const leastOwnLeaseMs = 100;
+
+/** No claim is held for longer, in milliseconds. */
+export const mostLeaseMs = 3e12;
+
+/** What a parameter with an element for each of the kinds ($3) holds for one of them. */
+export function ofKind(array: string, kind = "q.kind_id"): string {
+  return `(${array})[array_position($3::int4[], ${kind})]`;
+}
+
+// Whatever somebody wrote into the row by hand: one absurd lease must not fail everyone's claim, nor end before a
+// handler can start, so that the job is claimed and handed back for ever.
+const own = `case when q.lease_ms < ${leastOwnLeaseMs} then ${leastOwnLeaseMs} else q.lease_ms end`;
+const lease = `least(greatest(coalesce(${own}, ${ofKind("$5::float8[]")}), 0), ${mostLeaseMs})`;
+
+/**
+ * Writes the claim into rows that are locked. Of parameters: 1 worker · 3 kind ids · 5 lease ms per kind ·
+ * 6 backstop per kind.
+ */
+export function claimUpdate(n: Names, jobIds: string): string {
+  return `update ${n.of("queue")} q set claimed_by = $1::int4, claimed_at = ${n.of("clock")}(), run_count = q.run_count + 1,
+    backstop = ${ofKind("$6::int4[]")}, lease_expires_at = ${n.of("clock")}() + make_interval(secs => ${lease} / 1000)
+  -- An array, of which the planner expects few: of a join it would expect a tenth of the backlog, and walk it all.
+  where q.job_id = any (array(${jobIds}))
+  returning q.job_id, q.seq, q.kind_id, q.priority, q.run_count, q.failure_count, q.carry, q.visible_at, q.version,
+    case when q.lease_ms is not null then ${lease} end as own_lease_ms`;
+}
+
+/** The columns of {@link claimedJob} in the row that comes first and holds for all of them. */
+export const noJob = `null::text as job_id, null::int4 as kind_id, null::int4 as priority,
+  null::float8 as seq, null::int4 as run_count, null::int4 as failure_count, null::text as carry, null::float8 as own_lease_ms,
+  null::float8 as latency_ms, null::text as payload, null::text as headers, null::int4 as stale`;
+
+/** The columns of a claimed row (`c`) and its body (`b`). */
+export function claimedJob(n: Names): string {
+  return `c.job_id::text, c.kind_id, c.priority::int4, c.seq::float8, c.run_count, c.failure_count,
+  c.carry::text, c.own_lease_ms, ${msSince(n, bounded("c.visible_at"))}, b.payload, b.headers,
+  case when b.version <> c.version then 1 end`;
+}
