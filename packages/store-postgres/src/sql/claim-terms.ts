@@ -22,7 +22,9 @@ const lease = `least(greatest(coalesce(${own}, ${ofKind("$5::float8[]")}), 0), $
  * 6 backstop per kind.
  */
 export function claimUpdate(n: Names, jobIds: string): string {
-  return `update ${n.of("queue")} q set claimed_by = $1::int4, claimed_at = ${n.of("clock")}(), run_count = q.run_count + 1,
+  return `update ${n.of("queue")} q set claimed_by = $1::int4, run_count = q.run_count + 1,
+    -- What another run has given back since this statement began can be taken too, and begins after that run has ended.
+    claimed_at = greatest(${n.of("clock")}(), least(q.visible_at, pg_catalog.clock_timestamp())),
     backstop = ${ofKind("$6::int4[]")}, lease_expires_at = ${n.of("clock")}() + make_interval(secs => ${lease} / 1000)
   -- An array, of which the planner expects few: of a join it would expect a tenth of the backlog, and walk it all.
   where q.job_id = any (array(${jobIds}))
