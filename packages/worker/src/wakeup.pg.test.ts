@@ -57,7 +57,7 @@ function counted(of: PostgresStore) {
 describe("an idle worker that may sleep for a minute", () => {
   test("finds out within two heartbeats that the connection it listens on has gone silent", async () => {
     const Task = defineTask({ kind: "silent_listener", payload });
-    const proxy = await TcpProxy.before(database.url);
+    const proxy = await TcpProxy.before(database.directUrl);
     const behind = await PostgresStore.connect({
       connectionString: database.url,
       listenConnectionString: proxy.url,

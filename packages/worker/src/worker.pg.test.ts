@@ -32,7 +32,7 @@ describe("starting and stopping", () => {
   test("an idle worker stops within 100 ms, again and again, and leaves nothing behind", async () => {
     // A pool keeps a timer for each of its idle connections, of which there may be more or fewer at any time.
     const pool = new pg.Pool({ connectionString: database.url, idleTimeoutMillis: 0 });
-    const untimed = new PostgresStore({ pool, listenConnectionString: database.url });
+    const untimed = new PostgresStore({ pool, listenConnectionString: database.directUrl });
     const idle = () => new Worker(untimed).register(Task, () => undefined);
     await running(idle(), () => wait(30));
     const resources = () =>

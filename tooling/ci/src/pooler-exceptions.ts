@@ -52,6 +52,7 @@ export const poolerExceptions: readonly PoolerException[] = [
     why: startup,
   },
   { file: store("notifier"), why: "listens by itself, on connections that it cuts" },
+  { file: store("several-hosts"), why: "listens where its statements go, at one of several hosts" },
   { file: store("sql/enqueue"), tests: /whatever its search_path/, why: startup },
   { file: store("sql/promote"), tests: /promotes only when something is due/, why: prepared },
   {
@@ -66,6 +67,17 @@ export const poolerExceptions: readonly PoolerException[] = [
       /it listens on has gone silent|its last look and its sleep|its listening connection|no claim while nothing happens|ten idle workers|cost it no claims/,
     onlyWhen: "poll",
     why: deaf,
+  },
+  {
+    file: worker("connections"),
+    why: "counts the server's sessions, some of which a pooler keeps",
+  },
+  { file: worker("pools"), tests: /killed again and again/, why: killed },
+  {
+    file: worker("outage"),
+    tests: /refuses connections for seconds/,
+    onlyWhen: "poll",
+    why: "sleeps for longer than it waits, unless the connection that it listens on comes back",
   },
   {
     file: worker("outage"),

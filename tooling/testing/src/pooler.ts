@@ -31,13 +31,13 @@ export function throughPooler(url: string): string {
   return changed.href;
 }
 
-/** The same database past the pooler, if the connection string leads through it. */
+/** The same database past the pooler, if the connection string leads through it, or to a proxy before it. */
 export function pastPooler(url: string): string {
   const pooler = pooled();
   if (pooler === undefined) return url;
   const { host, pathname } = new URL(url);
-  if (host !== pooler.address) return url;
   const server = new URL(pooler.serverUrl);
+  if (host === server.host) return url;
   server.pathname = pathname;
   return server.href;
 }
