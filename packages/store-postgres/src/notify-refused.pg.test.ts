@@ -4,10 +4,10 @@ import { afterAll, expect, it } from "vitest";
 import { PostgresStore } from "./postgres-store.ts";
 import { job } from "./testing/store-fixture.ts";
 
-const { url, pool } = await testDatabase({ migrated: false });
+const { directUrl, pool } = await testDatabase({ migrated: false });
 const owner = `venturi_unheard_${process.pid}`;
 await pool.query(`create role ${owner}; grant usage, create on schema public to ${owner}`);
-const owners = new pg.Pool({ connectionString: url, options: `-c role=${owner}` });
+const owners = new pg.Pool({ connectionString: directUrl, options: `-c role=${owner}` });
 
 afterAll(async () => {
   await owners.end();

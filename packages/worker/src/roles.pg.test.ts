@@ -17,11 +17,11 @@ const blocks = [...page.matchAll(/```sql\n(.*?)```/gs)].map(([, sql]) =>
   (sql as string).replace(/\bventuri_(owner|worker|producer|reader|operator)\b/g, `$&${suffix}`),
 );
 
-const { url, pool } = await testDatabase({ migrated: false });
+const { directUrl, pool } = await testDatabase({ migrated: false });
 const pools = new Map(
   names.map((name) => [
     name,
-    new pg.Pool({ connectionString: url, options: `-c role=venturi_${name}${suffix}` }),
+    new pg.Pool({ connectionString: directUrl, options: `-c role=venturi_${name}${suffix}` }),
   ]),
 );
 const poolOf = (name: (typeof names)[number]) => pools.get(name) as pg.Pool;
