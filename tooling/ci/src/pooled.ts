@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { hasPgBouncer } from "@venturi-tooling/postgres";
-import { runCommand } from "./command.ts";
+import { endRunningCommands, runCommand } from "./command.ts";
 import { root } from "./paths.ts";
 import { poolerExceptions } from "./pooler-exceptions.ts";
 import type { VitestReport } from "./vitest-gate.ts";
@@ -51,7 +51,7 @@ async function runPass(
   }
 }
 
-async function main(): Promise<number> {
+async function main(): Promise<void> {
   if (!hasPgBouncer())
     throw new Error("PgBouncer is not installed here: run tooling/chaos/install-pgbouncer.sh");
   const listening = await runPass("listen", folders);
@@ -60,9 +60,25 @@ async function main(): Promise<number> {
   console.log("through PgBouncer, polling:", polling);
   const direct = await runPass("direct", [...new Set(poolerExceptions.map(({ file }) => file))]);
   console.log("past it, what cannot go through:", { ...direct, skipped: 0 });
-  const unseen = polling.skipped - direct.passed - direct.failed;
+  const unseen = Math.abs(polling.skipped - direct.passed - direct.failed);
   if (unseen !== 0) console.log(`${unseen} tests were neither run through it nor past it`);
-  return listening.failed + polling.failed + direct.failed + Math.abs(unseen);
+  const passes = [listening, polling, direct];
+  const sum = (of: (pass: Pass) => number) => passes.reduce((total, pass) => total + of(pass), 0);
+  const failed = sum((pass) => pass.failed) + unseen;
+  console.log(`\n${sum((pass) => pass.passed)} passed, ${failed} failed`);
+  process.exitCode = failed === 0 ? 0 : 1;
 }
 
-process.exitCode = (await main()) === 0 ? 0 : 1;
+for (const [signal, code] of [
+  ["SIGINT", 130],
+  ["SIGTERM", 143],
+  ["SIGHUP", 129],
+] as const) {
+  process.on(signal, () => {
+    // With the PgBouncer that they have started.
+    endRunningCommands();
+    process.exit(code);
+  });
+}
+
+await main();
