@@ -6,9 +6,9 @@ import { bareEnqueue } from "../testing/bare-sql.ts";
 import { claimRequest, settlement, startWorker } from "../testing/store-fixture.ts";
 import { until } from "../testing/until.ts";
 
-const { url, pool } = await testDatabase();
+const { directUrl, pool } = await testDatabase();
 const store = new PostgresStore({ pool });
-const gate = new pg.Client({ connectionString: url });
+const gate = new pg.Client({ connectionString: directUrl });
 
 beforeAll(async () => {
   await gate.connect();

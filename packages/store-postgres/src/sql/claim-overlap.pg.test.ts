@@ -5,11 +5,11 @@ import { PostgresStore } from "../postgres-store.ts";
 import { claimRequest, enqueue, job, settlement, startWorker } from "../testing/store-fixture.ts";
 import { until } from "../testing/until.ts";
 
-const { url, pool } = await testDatabase();
+const { url, directUrl, pool } = await testDatabase();
 const store = new PostgresStore({ pool });
 const slowPool = new pg.Pool({ connectionString: url, application_name: "slow" });
 const slowStore = new PostgresStore({ pool: slowPool });
-const gate = new pg.Client({ connectionString: url });
+const gate = new pg.Client({ connectionString: directUrl });
 
 beforeAll(async () => {
   await gate.connect();
