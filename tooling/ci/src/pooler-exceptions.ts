@@ -12,6 +12,7 @@ export interface PoolerException {
 const startup = "gives the server settings as it connects, which a pooler refuses";
 const killed = "ends sessions of the server by their process id or application name";
 const prepared = "tells statements by the names that they are prepared under";
+const begun = "changes what new sessions begin with, and a pooler keeps those that began before";
 const deaf = "needs notifications, which nobody hears who only polls";
 const queue = (name: string) => `packages/queue/src/${name}.pg.test.ts`;
 const worker = (name: string) => `packages/worker/src/${name}.pg.test.ts`;
@@ -50,10 +51,7 @@ export const poolerExceptions: readonly PoolerException[] = [
     why: killed,
   },
   { file: store("faults"), tests: /leaves the connection to nobody/, why: startup },
-  {
-    file: store("isolation"),
-    why: "changes what new sessions begin with, and a pooler keeps those that began before",
-  },
+  { file: store("isolation"), why: begun },
   {
     file: store("migrate"),
     tests: /if newer is left alone|a role without the right to create/,
@@ -71,6 +69,7 @@ export const poolerExceptions: readonly PoolerException[] = [
     onlyWhen: "poll",
     why: deaf,
   },
+  { file: store("time-zones"), why: begun },
   {
     file: worker("wakeup"),
     tests:
