@@ -205,7 +205,7 @@ describe("a lock that somebody holds", () => {
 
 describe("a role without the right to create", () => {
   const role = `venturi_app_${process.pid}`;
-  const app = new pg.Pool({ connectionString: database.url, options: `-c role=${role}` });
+  const app = new pg.Pool({ connectionString: database.directUrl, options: `-c role=${role}` });
   afterAll(async () => {
     await app.end();
     await pool.query(`drop owned by ${role}; drop role ${role}`);

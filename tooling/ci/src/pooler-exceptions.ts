@@ -54,14 +54,13 @@ export const poolerExceptions: readonly PoolerException[] = [
   { file: store("isolation"), why: begun },
   {
     file: store("migrate"),
-    tests: /if newer is left alone|a role without the right to create/,
+    tests: /if newer is left alone/,
     why: startup,
   },
   { file: store("notifier"), why: "listens by itself, on connections that it cuts" },
   { file: store("several-hosts"), why: "listens where its statements go, at one of several hosts" },
   { file: store("sql/claim-contention"), tests: /single jobs as they come/, why: prepared },
   { file: store("sql/claim-lockstep"), why: prepared },
-  { file: store("sql/enqueue"), tests: /whatever its search_path/, why: startup },
   { file: store("sql/promote"), tests: /promotes only when something is due/, why: prepared },
   {
     file: store("store-contract"),

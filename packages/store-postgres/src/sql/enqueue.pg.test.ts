@@ -6,7 +6,7 @@ import { removeJobs } from "../testing/backlog.ts";
 import { bareEnqueue, bareId, liveJobs } from "../testing/bare-sql.ts";
 import { newId } from "../testing/store-fixture.ts";
 
-const { url, pool } = await testDatabase();
+const { directUrl, pool } = await testDatabase();
 
 beforeEach(() => removeJobs(pool));
 
@@ -286,7 +286,7 @@ describe("the clock", () => {
 
 describe("a role that may only call the function", () => {
   const role = `venturi_producer_${process.pid}`;
-  const producer = new pg.Pool({ connectionString: url, options: `-c role=${role}` });
+  const producer = new pg.Pool({ connectionString: directUrl, options: `-c role=${role}` });
   producer.on("error", () => undefined);
   afterAll(async () => {
     await producer.end();
