@@ -139,6 +139,8 @@ it("a job without a key does not wait for a key that an open transaction holds",
 describe("a key that an open transaction holds", () => {
   it("fails only the call that needs it, not those that share its statement", async () => {
     const holder = await database.pool.connect();
+    // Whoever is the first to use a kind holds its name as well.
+    await new Queue(holder).enqueue(Replaced({ key: "known", n: 0 }));
     await holder.query("begin");
     await new Queue(holder).enqueue(Replaced({ key: "held", n: 1 }));
     const impatient = new pg.Pool({
