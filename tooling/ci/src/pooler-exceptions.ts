@@ -70,6 +70,12 @@ export const poolerExceptions: readonly PoolerException[] = [
   },
   { file: store("time-zones"), why: begun },
   {
+    file: worker("worked-cases"),
+    tests: /however long it may sleep/,
+    onlyWhen: "poll",
+    why: deaf,
+  },
+  {
     file: worker("wakeup"),
     tests:
       /it listens on has gone silent|its last look and its sleep|its listening connection|no claim while nothing happens|ten idle workers|cost it no claims/,
@@ -86,6 +92,12 @@ export const poolerExceptions: readonly PoolerException[] = [
     tests: /refuses connections for seconds/,
     onlyWhen: "poll",
     why: "sleeps for longer than it waits, unless the connection that it listens on comes back",
+  },
+  {
+    file: worker("worker"),
+    tests: /closes its listening connection|listening connection only begins/,
+    onlyWhen: "poll",
+    why: "looks at the connection that listens, and who only polls has none",
   },
   {
     file: worker("outage"),

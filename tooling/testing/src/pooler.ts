@@ -61,3 +61,8 @@ export function pooledStoreOptions(url: string | undefined): {
 export function pooledQueueOptions(): { readonly preparedStatements?: false } {
   return pooled() === undefined ? {} : { preparedStatements: false };
 }
+
+/** The same for a worker: who hears no notifications looks more often. */
+export function pooledWorkerOptions(): { readonly pollMax?: number } {
+  return pooled()?.listens === false ? { pollMax: 250 } : {};
+}

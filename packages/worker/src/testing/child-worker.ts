@@ -1,6 +1,6 @@
 import { Backoff, defineTask } from "@venturi/core";
 import { PostgresStore } from "@venturi/store-postgres";
-import { pooledStoreOptions } from "@venturi-tooling/testing/pooler";
+import { pooledStoreOptions, pooledWorkerOptions } from "@venturi-tooling/testing/pooler";
 import pg from "pg";
 import * as v from "valibot";
 import { Worker } from "../index.ts";
@@ -19,7 +19,7 @@ const store = await PostgresStore.connect({
   connectionString: options.url,
   ...pooledStoreOptions(options.url),
 });
-const worker = new Worker(store, options.worker).register(
+const worker = new Worker(store, { ...pooledWorkerOptions(), ...options.worker }).register(
   defineTask({
     kind: options.kind,
     payload,
