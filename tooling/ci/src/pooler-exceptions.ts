@@ -71,7 +71,7 @@ export const poolerExceptions: readonly PoolerException[] = [
   { file: store("time-zones"), why: begun },
   {
     file: worker("worked-cases"),
-    tests: /however long it may sleep/,
+    tests: /however long it may sleep|for later starts then/,
     onlyWhen: "poll",
     why: deaf,
   },
