@@ -6,7 +6,7 @@ import type { JobId } from "./job-id.ts";
 
 export interface BackoffOptions {
   /**
-   * The unit that the Fibonacci multipliers are taken of, at least 1 ms.
+   * The unit that the Fibonacci multipliers are taken of, raised to 1 ms where it is shorter.
    * @defaultValue "500ms"
    */
   readonly base?: Duration;

@@ -51,6 +51,9 @@ export interface JobContext<Carry = unknown, Tx = never> {
    *
    * Rejects with `claim-lost` when the run no longer holds its claim: then that transaction cannot commit. Rejects
    * with `claim-lost` as well when the run has been completed already.
+   *
+   * Where the compiler says "not assignable to parameter of type 'never'", name the transaction in the handler's type:
+   * `Handler<typeof Task, App, PostgresTransaction>`, with the type from `@venturi/store-postgres`.
    */
   readonly complete: (tx: Tx, note?: string) => Promise<void>;
   /** The worker's logger; adds the job's id, kind and run. */

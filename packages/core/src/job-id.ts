@@ -43,7 +43,7 @@ function notAJobId(value: unknown, argument: string): VenturiError {
   return invalidArgument(
     argument,
     `is not a job id (got ${show(value)})`,
-    "pass the 26-character ULID, in upper case, that enqueue returned",
+    "pass a ULID of 26 characters in upper case: the one that enqueue returned, or fromUuid(uuid)",
   );
 }
 

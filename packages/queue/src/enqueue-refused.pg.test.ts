@@ -93,7 +93,7 @@ describe("bad input is a typed error, and nothing is written", () => {
       "an unknown option",
       () => queue.enqueue(Count({ n: 1 }), { dealy: 1 } as never),
       "invalid-argument",
-      /dealy/,
+      /dealy is not an option of enqueue: use delay, .*, signal/,
     ],
     [
       "options that are none",

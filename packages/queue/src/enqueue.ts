@@ -61,6 +61,9 @@ export interface EnqueueOptions extends JobOptions, WaitOptions {}
 export type EnqueueItem = UnsentJob | ({ readonly job: UnsentJob } & JobOptions);
 
 const jobOptionNames = ["delay", "runAt", "priority", "headers", "id"];
+/** `signal` has been taken out by then; it is here for the message about another one that is misspelt. */
+const enqueueOptionNames = [...jobOptionNames, "signal"];
+const itemMemberNames = ["job", ...jobOptionNames];
 
 /** Everything about one job that a store is given, at once unless its schema is asynchronous. */
 export function toEnqueueJob(job: UnsentJob, options: JobOptions): QueuedJob | Promise<QueuedJob> {
@@ -68,7 +71,7 @@ export function toEnqueueJob(job: UnsentJob, options: JobOptions): QueuedJob | P
     throw invalidArgument("job", "is not a job", "call a task with its payload: Task(payload)");
   }
   const chosen = readArgument("options", () => {
-    checkMembers("options", options, jobOptionNames);
+    checkMembers("options", options, enqueueOptionNames, "enqueue");
     return readOptions(options);
   });
   const prepared = job.task.prepare(job.input);
@@ -81,7 +84,7 @@ export function toEnqueueJob(job: UnsentJob, options: JobOptions): QueuedJob | P
 export function toItemJob(item: EnqueueItem): QueuedJob | Promise<QueuedJob> {
   if (isUnsentJob(item)) return toEnqueueJob(item, {});
   const { job, ...options } = readArgument("item", () => {
-    checkMembers("item", item, ["job", ...jobOptionNames]);
+    checkMembers("item", item, itemMemberNames, "an item of enqueueMany");
     return { ...item };
   });
   return toEnqueueJob(job, options);

@@ -87,7 +87,7 @@ export function createOperator(store: OperatorStore): Operator {
 
 function readSignal(options: WaitOptions = {}): AbortSignal | undefined {
   const signal = readArgument("options", () => {
-    checkMembers("options", options, ["signal"]);
+    checkMembers("options", options, ["signal"], "this call");
     return toSignal(options.signal);
   });
   signal?.throwIfAborted();

@@ -51,7 +51,7 @@ export function resolveQueueOptions(options: QueueOptions = {}): ResolvedQueueOp
 }
 
 function checkOptions(options: QueueOptions): ResolvedQueueOptions {
-  checkMembers("options", options, known);
+  checkMembers("options", options, known, "a queue");
   const { preparedStatements = DEFAULT_QUEUE_OPTIONS.preparedStatements } = options;
   if (typeof preparedStatements !== "boolean") {
     throw invalidArgument("preparedStatements", "must be true or false", "leave it out for true");
@@ -74,12 +74,17 @@ export function toSignal(signal: AbortSignal | undefined): AbortSignal | undefin
 }
 
 /** Refuses what is not an object and members that nobody reads: a misspelt option does nothing. */
-export function checkMembers(argument: string, value: unknown, members: readonly string[]): void {
+export function checkMembers(
+  argument: string,
+  value: unknown,
+  members: readonly string[],
+  whose: string,
+): void {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     throw invalidArgument(argument, "must be an object", `its members are ${members.join(", ")}`);
   }
   for (const name of Object.keys(value)) {
     if (members.includes(name)) continue;
-    throw invalidArgument(name, "is not known", `${argument} may hold ${members.join(", ")}`);
+    throw invalidArgument(name, `is not an option of ${whose}`, `use ${members.join(", ")}`);
   }
 }

@@ -51,7 +51,7 @@ export class Producer {
   }
 
   async enqueueMany(items: readonly EnqueueItem[], options: WaitOptions = {}): Promise<JobId[]> {
-    readArgument("options", () => checkMembers("options", options, ["signal"]));
+    readArgument("options", () => checkMembers("options", options, ["signal"], "enqueueMany"));
     const { signal } = splitSignal(options);
     const list = readArgument("items", () => {
       if (Array.isArray(items)) return [...items];

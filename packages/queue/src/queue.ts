@@ -18,6 +18,9 @@ import { isOperatorStore, isProducerStore, storeBackend } from "./store-backend.
 /**
  * Enqueues jobs through whatever the application already has that can run SQL, or through a store.
  * Concurrent calls share statements by themselves; it owns nothing and needs no closing.
+ *
+ * The operator's verbs (`job`, `jobs`, `journal`, `retry`, `cancel` and their like) are on a queue over a store, an
+ * {@link OperatorQueue}; a queue over a pool or another executor has none of them.
  */
 export interface Queue<Tx = never> {
   /**

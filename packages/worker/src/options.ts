@@ -28,8 +28,8 @@ export interface WorkerOptions<State = undefined> {
    */
   readonly concurrency?: number;
   /**
-   * The longest time without looking for jobs when no notification comes, at least 1 ms; `Infinity`: never look by
-   * itself.
+   * The longest time without looking for jobs when no notification comes, raised to 1 ms where it is shorter;
+   * `Infinity`: never look by itself.
    * @defaultValue "30s"
    */
   readonly pollMax?: Duration;
@@ -39,13 +39,14 @@ export interface WorkerOptions<State = undefined> {
    */
   readonly lease?: Duration;
   /**
-   * How often this worker publishes that it lives; more often where `workerTimeout` or a lease asks for it.
+   * How often this worker publishes that it lives, raised to 100 ms where it is shorter; more often where
+   * `workerTimeout` or a lease asks for it.
    * @defaultValue "5s"
    */
   readonly heartbeat?: Duration;
   /**
-   * Silence after which others presume this worker dead and recover its jobs, at least 300 ms; `Infinity`: never,
-   * they wait for the leases.
+   * Silence after which others presume this worker dead and recover its jobs, raised to 300 ms where it is shorter;
+   * `Infinity`: never, they wait for the leases.
    * @defaultValue "30s"
    */
   readonly workerTimeout?: Duration;
@@ -85,8 +86,8 @@ export interface WorkerOptions<State = undefined> {
   /**
    * How many jobs are claimed before there is a slot for them, so that no slot waits for the database; they count
    * towards their kind's cap. "auto": as many as end in about 25 ms, none where handlers take longer, and each for a
-   * second at most, then others may have it. A number from 0 fixes it, each for a third of its lease at most; 0 claims
-   * for free slots only.
+   * second at most, then others may have it. A number from 0 to 10,000 fixes it, each for a third of its lease at most;
+   * 0 claims for free slots only.
    * @defaultValue "auto"
    */
   readonly prefetch?: Prefetch;

@@ -76,7 +76,8 @@ export class Worker<State = undefined, Tx = never> {
   /**
    * Lets this worker claim jobs of a task and run them with `handler`. Returns the worker, for the next `register`.
    *
-   * Throws `invalid-argument` for a kind that is registered already, and `already-run` once the worker has started.
+   * Throws `invalid-argument` for a kind that is registered already, and `already-run` once `run` has been
+   * called or while `runOnce` is under way.
    */
   register<Payload, Carry>(
     task: Task<string, never, Payload, Carry>,
@@ -86,7 +87,7 @@ export class Worker<State = undefined, Tx = never> {
     if (this.#hasRun || this.#current !== null) {
       throw new VenturiError(
         "already-run",
-        "the worker has started: register every kind before that",
+        "the worker has started: register every kind before run, and not while runOnce is under way",
       );
     }
     this.#registry.add(task, handler, options);
