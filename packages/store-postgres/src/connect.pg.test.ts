@@ -46,37 +46,47 @@ describe("connect", () => {
     await until(async () => (await connections(altering)) === 0);
   });
 
-  const wrong: [string, () => string, { sqlState?: string; isRetryable: boolean }][] = [
-    ["a port where nobody listens", () => altered({ port: "1" }), { isRetryable: true }],
+  const wrong: [string, () => string, { sqlState?: string; isRetryable: boolean }, string][] = [
+    [
+      "a port where nobody listens",
+      () => altered({ port: "1" }),
+      { isRetryable: true },
+      "look whether PostgreSQL runs",
+    ],
     [
       "a host that does not exist",
       () => altered({ hostname: "absent.invalid" }),
       { isRetryable: true },
+      "host and port of connectionString",
     ],
     [
       "a wrong password",
       () => altered({ password: "s3cret-guess" }),
       { sqlState: "28P01", isRetryable: false },
+      "the password of connectionString",
     ],
     [
       "a user that does not exist",
       () => altered({ username: "nobody_here" }),
       { sqlState: "28P01", isRetryable: false },
+      "look at the user",
     ],
     [
       "a database that does not exist",
       () => altered({ pathname: "/absent" }),
       { sqlState: "3D000", isRetryable: false },
+      "create that database",
     ],
   ];
 
   it.each(wrong)(
-    "with %s is a database error without the password, and leaves nothing behind",
-    async (_, makeUrl, expected) => {
+    "with %s is a database error that says what to look at, without the password, and leaves nothing behind",
+    async (_, makeUrl, expected, advice) => {
       const connectionString = makeUrl();
       const error = await failureOf(PostgresStore.connect({ connectionString }));
       expect(error).toMatchObject({ code: "database", ...expected });
       expect(error.message).toContain("connect to the database");
+      expect(error.message).toContain(advice);
       expectNoSecret(error, new URL(connectionString).password);
       await until(async () => (await connections(altering)) === 0);
     },

@@ -32,13 +32,13 @@ import {
   type Store,
   type StoreCapabilities,
   type Subscription,
-  toDatabaseError,
   type WorkerId,
   type WorkerRegistration,
 } from "@venturi/core";
 import pg from "pg";
 import { abortable } from "./abort.ts";
 import { Claimer } from "./claimer.ts";
+import { connectFailure } from "./connect-failure.ts";
 import {
   connectionOf,
   createListenClient,
@@ -157,10 +157,7 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
       return store;
     } catch (error) {
       await store.close();
-      throw toDatabaseError(error, {
-        doing: "connect to the database",
-        prefix: store.#names.prefix,
-      });
+      throw connectFailure(error, store.#names.prefix);
     }
   }
 
