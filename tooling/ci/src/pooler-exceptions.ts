@@ -70,6 +70,12 @@ export const poolerExceptions: readonly PoolerException[] = [
   },
   { file: store("time-zones"), why: begun },
   {
+    file: worker("merge-wakeup"),
+    tests: /may sleep for a minute/,
+    onlyWhen: "poll",
+    why: deaf,
+  },
+  {
     file: worker("worked-cases"),
     tests: /however long it may sleep|for later starts then/,
     onlyWhen: "poll",
