@@ -93,10 +93,41 @@ describe("while claims take everything that waits", () => {
   });
 
   it("the smaller statement alone is sent, also where there is just as much as may be taken", async () => {
-    for (const count of [0, 1, 5, 0, 4]) {
+    for (const count of [0, 1, 0, 4, 5]) {
       await addBacklog(pool, { kind: "a", count });
       expect(await statementsOf(5)).toEqual(["claim_all"]);
     }
+  });
+
+  it("after one that took just as much as it might the larger one begins where that ended, but once a second", async () => {
+    await addBacklog(pool, { kind: "a", count: 5 });
+    expect(await statementsOf(5)).toEqual(["claim_all"]);
+    await addBacklog(pool, { kind: "a", count: 5 });
+    expect(await statementsOf(5)).toEqual(["claim"]);
+    // Short behind its marks: the rest is looked for from the start, and from then on there are none.
+    await addBacklog(pool, { kind: "a", count: 3 });
+    expect(await statementsOf(5)).toEqual(["claim", "claim"]);
+    await addBacklog(pool, { kind: "a", count: 5 });
+    expect(await statementsOf(5)).toEqual(["claim_all"]);
+    now += 1_000;
+    await addBacklog(pool, { kind: "a", count: 5 });
+    expect(await statementsOf(5)).toEqual(["claim_all"]);
+  });
+
+  it("it takes whatever may be asked for", async () => {
+    const most = 2_147_483_647;
+    const all = () =>
+      claimer.claim(claimRequest(worker, [claimKind("a", { limit: most })], { limit: most }));
+    await addBacklog(pool, { kind: "a", count: 3 });
+    expect(await statements(all)).toEqual(["claim_all"]);
+    await addBacklog(pool, { kind: "a", count: 3 });
+    expect((await all()).jobs).toHaveLength(3);
+  });
+
+  it("when it fails the next is the larger one", async () => {
+    const broken = claimRequest(worker, [claimKind("a", { backstop: 1e10 })], { limit: 5 });
+    await expect(claimer.claim(broken)).rejects.toMatchObject({ code: "database" });
+    expect(await statementsOf(5)).toEqual(["claim"]);
   });
 
   it("where more waits the larger one follows, and is kept to until all is taken once more", async () => {
@@ -209,6 +240,33 @@ describe("behind a snapshot that somebody holds", () => {
       expect(fromStart).toBeGreaterThan(500);
     },
   );
+
+  it("claims that take all there is, as much as they may, touch no more pages at the end either", async () => {
+    const holder = await pool.connect();
+    await holder.query("begin isolation level repeatable read");
+    await holder.query("select 1 from venturi_meta");
+    await claim(5);
+    const explainer = await Explainer.open(pool);
+    const pages: number[] = [];
+    for (let round = 0; round < 60; round += 1) {
+      await addBacklog(pool, { kind: "a", count: 200 });
+      let settlements: Settlement[] = [];
+      const queries = await recorder.queriesOf(async () => {
+        settlements = (await claim(200)).jobs.map((each) => settlement(each));
+      });
+      expect(settlements).toHaveLength(200);
+      const sent = queries.at(-1) as PgQuery;
+      pages.push((await explainer.run(forOneJob.claim(sent))).buffers);
+      await store.settle({ worker, settlements });
+      now += 30;
+    }
+    await holder.query("commit");
+    holder.release();
+    explainer.close();
+    expect(median(pages.slice(-20))).toBeLessThan(100);
+    // Once a second everything is looked at.
+    expect(Math.max(...pages)).toBeGreaterThan(100);
+  });
 
   /** Pages that a statement touches to find one job: in the second twentieth, in the last, and without its marks. */
   async function drain(verb: keyof typeof forOneJob) {

@@ -44,7 +44,7 @@ export class Claimer {
   readonly #due = new Marks();
   /** When a scheduled job is next due, on the monotonic clock, as far as the last claim knew. */
   #dueAt = Number.POSITIVE_INFINITY;
-  /** The last claim took everything that waited. Then there are no marks either. */
+  /** The last claim took everything that waited. */
   #tookAll = false;
 
   constructor(
@@ -68,11 +68,14 @@ export class Claimer {
     const marked = hasMarks && !this.#ready.isFullWalkDue(this.#now());
     const dueBefore = this.#dueAt <= this.#now();
     let answer = await this.#promoteAndClaim(request, marked, dueBefore);
-    if (answer.jobs.length < request.limit || answer.isAll) {
+    if (marked && answer.jobs.length < request.limit) {
+      const rest = remainder(request, answer.jobs);
+      if (rest !== null) answer = together(answer, await this.#promoteAndClaim(rest, false, false));
+    }
+    // What came back short has looked at everything: there is nothing to begin behind.
+    if (answer.jobs.length < request.limit) {
       this.#ready.forget();
       this.#due.forget();
-      const rest = marked ? remainder(request, answer.jobs) : null;
-      if (rest !== null) answer = together(answer, await this.#promoteAndClaim(rest, false, false));
     }
     const { jobs, waitMs, due, held } = answer;
     this.#tookAll = answer.isAll || hasRoomLeft(request, answer);
@@ -91,7 +94,7 @@ export class Claimer {
     dueBefore: boolean,
   ): Promise<Answer> {
     if (!dueBefore) {
-      const all = this.#tookAll ? await this.#claimAllOnce(request) : null;
+      const all = this.#tookAll && !marked ? await this.#claimAllOnce(request) : null;
       const answer = all ?? (await this.#claimOnce(request, marked, false));
       if (!answer.due) return answer;
     }
@@ -102,6 +105,8 @@ export class Claimer {
   /** Claims everything that waits; null: it is more than may be taken, and nothing was. */
   async #claimAllOnce(request: ClaimRequest): Promise<Answer | null> {
     const startedAt = this.#now();
+    // Should it fail, the next claim is the larger one, whatever the reason was.
+    this.#tookAll = false;
     const rows = await this.#database.run(
       this.#claimAll,
       [...this.#basics(request), (request.exclude ?? []).map(toUuid)],

@@ -1,5 +1,5 @@
 import type { Names } from "../names.ts";
-import { claimedJob, claimUpdate, noJob, ofKind } from "./claim-terms.ts";
+import { claimedJob, claimUpdate, isFree, noJob, ofKind } from "./claim-terms.ts";
 import { bounded, epochMs, lookedUp, msUntil, type Statement, statement } from "./statement.ts";
 
 /**
@@ -9,8 +9,7 @@ import { bounded, epochMs, lookedUp, msUntil, type Statement, statement } from "
  *
  * Where it does not fit (`fits` is 0), or something scheduled is due, it takes nothing, and locks nothing either.
  *
- * Each kind is looked through once, over all of its tiers and without marks: after a claim that took everything there
- * are none. Answers as {@link claim} does; `held` says that a row that was seen could not be had.
+ * It looks without marks: after a claim that came back short there are none. Answers as {@link claim} does; `held` says that a row that was seen could not be had.
  *
  * Parameters: 1 worker · 2 limit · 3 kind ids · 4 room per kind · 5 lease ms per kind · 6 backstop per kind ·
  * 7 excluded job ids.
@@ -19,27 +18,22 @@ export function claimAll(n: Names): Statement {
   const clock = `${n.of("clock")}()`;
   return statement(
     "claim_all",
-    `with kind as materialized (
-  select k.id as kind_id, ${ofKind("$4::int4[]", "k.id")} as room from ${n.of("kinds")} k
+    `with pair as materialized (
+  select k.id as kind_id, p.tier, ${ofKind("$4::int4[]", "k.id")} as room
+  from ${n.of("kinds")} k cross join (values (0::int2), (1::int2), (2::int2)) p(tier)
   where k.id = any ($3::int4[]) and k.paused_at is null
 ), soon as materialized (
-  -- The first of a kind, and of each tier behind that.
-  select ${bounded("min(least(f.visible_at, l.visible_at))")} as at from kind k cross join lateral (
-    select q.priority, q.visible_at from ${n.of("queue")} q where q.scheduled and q.kind_id = k.kind_id
-    order by q.priority, q.visible_at limit 1) f
-  left join lateral (
-    select s.visible_at from (values (1::int2), (2::int2)) p(tier) cross join lateral (
-      select q.visible_at from ${n.of("queue")} q
-      where q.scheduled and q.kind_id = k.kind_id and q.priority = p.tier order by q.visible_at limit 1) s
-    where p.tier > f.priority) l on true
+  select ${bounded("min(s.visible_at)")} as at from pair p cross join lateral (
+    select q.visible_at from ${n.of("queue")} q
+    where q.scheduled and q.kind_id = p.kind_id and q.priority = p.tier order by q.visible_at limit 1) s
   having count(*) > 0
 ), seen as materialized (
-  select s.job_id, k.kind_id, k.room from kind k cross join lateral (
+  select s.job_id, p.kind_id, p.room from pair p cross join lateral (
     select q.job_id from ${n.of("queue")} q
-    where q.kind_id = k.kind_id and not q.scheduled and q.claimed_by is null and q.run_count < 2147483647
+    where q.kind_id = p.kind_id and q.priority = p.tier and not q.scheduled and ${isFree("q")}
       and q.job_id <> all ($7::uuid[])
-    order by q.priority, q.seq limit least(k.room, $2::int4) + 1) s
-  limit $2::int4 + 1
+    order by q.seq limit least(p.room, $2::int4)::int8 + 1) s
+  limit $2::int8 + 1
 ), state as materialized (
   select coalesce(sum(c.n), 0) as n, coalesce(sum(c.n), 0) <= $2::int4 and coalesce(bool_and(c.n <= c.room), true) as fits,
     coalesce((select s.at <= ${clock} from soon s), false) as due

@@ -1,5 +1,5 @@
 import type { Names } from "../names.ts";
-import { claimedJob, claimUpdate, noJob } from "./claim-terms.ts";
+import { claimedJob, claimUpdate, isFree, noJob } from "./claim-terms.ts";
 import { bounded, epochMs, msUntil, type Statement, statement } from "./statement.ts";
 
 /**
@@ -30,7 +30,7 @@ import { bounded, epochMs, msUntil, type Statement, statement } from "./statemen
 export function claim(n: Names): Statement {
   const claimable = (pair: string, position: string) =>
     `q.kind_id = ${pair}.kind_id and q.priority = ${pair}.tier and not q.scheduled
-      and ${position} and q.claimed_by is null and q.run_count < 2147483647 and q.job_id <> all ($15::uuid[])`;
+      and ${position} and ${isFree("q")} and q.job_id <> all ($15::uuid[])`;
   /** Behind the first that the probe found, so that what lies before it is walked once. */
   const ready = (pair: string) => claimable(pair, `q.seq >= ${pair}.first`);
   /** Whether a kind is worth a probe of each tier: unless it is known to be empty, looked at without its marks. */

@@ -120,6 +120,17 @@ describe("jobs without a key", () => {
     await expectSameBesideKey([job, { kind: "l" }, { kind: "k", priority: "high" }, {}]);
   });
 
+  it("kinds whose names only a hand can have written are refused on their own too", async () => {
+    const names = ["", "z".repeat(201)];
+    await pool.query("insert into venturi_kinds (name) select unnest($1::text[])", [names]);
+    for (const kind of names) {
+      await expectSameBesideKey([{ kind }]);
+      await expectSameBesideKey([{ kind: "k" }, { kind }]);
+      await expect(bareEnqueue(pool, [{ kind }])).rejects.toMatchObject({ code: "VT002" });
+    }
+    await pool.query("delete from venturi_kinds where name = any ($1)", [names]);
+  });
+
   it.each([{}, "kind", 5, null])("%j is no list of them", async (jobs) => {
     await expect(bareEnqueue(pool, jobs)).rejects.toMatchObject({
       code: "VT002",

@@ -30,6 +30,10 @@ const states = {
     await removeJobs(pool);
     await pool.query("vacuum");
   },
+  "held two thousand jobs of another kind when it was analyzed": async () => {
+    await addBacklog(pool, { kind: "foreign", count: 2_000 });
+    await pool.query("analyze");
+  },
   "was emptied, and vacuumed with statistics": async () => {
     await fill();
     await removeJobs(pool);

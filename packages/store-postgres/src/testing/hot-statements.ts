@@ -34,6 +34,7 @@ const bounds = {
   "claim behind marks": 2_200,
   "claim of all of one kind": 2_000,
   "claim of all that does not fit": 300,
+  "claim of all beside a backlog": 160,
   "claim of all that finds nothing": 60,
   promotion: 3_000,
   "hand back": 1_700,
@@ -149,6 +150,7 @@ export async function hotStatements(pool: pg.Pool): Promise<Queries> {
     })),
     "claim of all of one kind": await claimAll(["few"]),
     "claim of all that does not fit": await claimAll(twelve),
+    "claim of all beside a backlog": await claimAll(["a"]),
     "claim of all that finds nothing": await claimAll(["none", "later"]),
     promotion: {
       text: promote(names).text,

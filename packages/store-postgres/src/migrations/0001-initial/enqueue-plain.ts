@@ -18,6 +18,9 @@ export const dueOf = (runAt: string, delayMs: string): string =>
 export const leaseOf = (leaseMs: string): string =>
   `case when ${leaseMs} > 3e14 then 3e14 else ${leaseMs} end`;
 
+/** Rows of kinds may have been written by hand, under names that no job can have. */
+const isNamed = "length(k.name) between 1 and 200";
+
 /**
  * The start of `enqueue_v1`: stores the jobs if none of them has a key and all of them are new, and says so in
  * `v_plain`. Most calls are of this kind, and need neither locks nor anything decided about single jobs.
@@ -35,7 +38,7 @@ export function plainPath(n: Names): string {
     v_name := jobs #>> '{0,kind}';
     begin
       select array_agg(x.id), array_agg(x.payload), array_agg(x.kind), bool_and(x.kind is not distinct from v_name),
-        (select k.id from ${n.of("kinds")} k where k.name = v_name), bool_or(x.has_options)
+        (select k.id from ${n.of("kinds")} k where k.name = v_name and ${isNamed}), bool_or(x.has_options)
       into v_ids, v_payloads, v_kinds, v_same_kind, v_kind, v_has_options
       from (
         select coalesce((e.job ->> 'id')::uuid, ${newId}) as id, e.job ->> 'kind' as kind, coalesce(e.job -> 'payload', 'null') as payload,
@@ -63,7 +66,7 @@ export function plainPath(n: Names): string {
   end if;
 
   if v_plain and not v_same_kind then
-    v_kind_ids := array(select k.id from unnest(v_kinds) with ordinality u(name, ord) left join ${n.of("kinds")} k on k.name = u.name order by u.ord);
+    v_kind_ids := array(select k.id from unnest(v_kinds) with ordinality u(name, ord) left join ${n.of("kinds")} k on k.name = u.name and ${isNamed} order by u.ord);
   end if;
   v_plain := v_plain and case when v_same_kind then v_kind is not null else array_position(v_kind_ids, null) is null end
     and not exists (select 1 from ${n.of("journal")} e where e.incoming_id = any (v_ids))
