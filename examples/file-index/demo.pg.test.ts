@@ -59,7 +59,7 @@ it("Ctrl-C drains the workers and leaves nothing running and nothing claimed", a
   while (!(await isIndexing())) expect(child.exitCode).toBeNull();
   child.kill("SIGINT");
   expect(await exit).toEqual([130, null]);
-  expect(await output).toContain("stopping");
+  expect(await output).toContain("stopping: runs may finish, the rest stays in the database");
   await noOtherConnections();
   const { rows } = await database.pool.query(
     "select count(*) filter (where claimed_by is not null)::int as claimed from venturi_queue",

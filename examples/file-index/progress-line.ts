@@ -15,7 +15,9 @@ export class ProgressLine {
     if (now - this.#shownAt < this.#everyMs) return;
     this.#shownAt = now;
     if (this.#output.isTTY) {
-      this.#output.write(`\r\u001b[2K${text.slice(0, this.#output.columns - 1)}`);
+      // Some terminals say that they have no columns.
+      const width = (this.#output.columns || 80) - 1;
+      this.#output.write(`\r\u001b[2K${text.slice(0, width)}`);
       this.#isOpen = true;
     } else {
       this.#output.write(`${text}\n`);

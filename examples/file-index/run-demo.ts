@@ -16,6 +16,8 @@ export interface DemoRequest {
   readonly databaseUrl: string;
   readonly directory: string;
   readonly workers: number;
+  /** Whether the database goes with the demo's end. */
+  readonly isTemporary: boolean;
   readonly signal: AbortSignal;
 }
 
@@ -27,7 +29,7 @@ interface Scan {
 
 /** Migrates, starts workers, enqueues a directory's files and shows what becomes of them. */
 export async function runDemo(request: DemoRequest): Promise<void> {
-  const { databaseUrl, workers: workerCount, signal } = request;
+  const { databaseUrl, workers: workerCount, isTemporary, signal } = request;
   const pool = new pg.Pool({ connectionString: databaseUrl, application_name: "file-index demo" });
   const store = new PostgresStore({ pool });
   const queue = new Queue(store);
@@ -37,7 +39,8 @@ export async function runDemo(request: DemoRequest): Promise<void> {
   try {
     await store.migrate();
     workers.push(...(await startWorkerProcesses(workerCount, { databaseUrl })));
-    console.log(`${workerCount} worker processes are running`);
+    const running = workerCount === 1 ? "worker process is" : "worker processes are";
+    console.log(`${workerCount} ${running} running`);
 
     const directory = resolve(request.directory);
     const root = Buffer.from(directory);
@@ -87,15 +90,18 @@ export async function runDemo(request: DemoRequest): Promise<void> {
       return [
         `files ${count(indexed)} of ${count(files)}`,
         `folders ${count(folders)} of ${count(allFolders)}`,
-        `${count(perSecond)} files/s`,
-        `failing ${failing}`,
         `retries ${retries}`,
         `given up ${givenUp}`,
+        `failing ${failing}`,
+        `${count(perSecond)} files/s`,
       ].join(" · ");
     }
   } finally {
     line.end();
-    if (signal.aborted) console.log("stopping: runs may finish, the rest stays in the database");
+    if (signal.aborted) {
+      const rest = isTemporary ? "goes with this database" : "stays in the database";
+      console.log(`stopping: runs may finish, the rest ${rest}`);
+    }
     await Promise.all(workers.map(stopWorkerProcess));
     await troubled.remove();
     await store.close();

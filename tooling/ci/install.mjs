@@ -23,7 +23,7 @@ export async function install() {
   process.env.CI = "true"; // pnpm must not ask
   const { packageManager } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const args = ["-y", packageManager, "install", "--frozen-lockfile", "--prefer-offline"];
-  console.log(`installing dependencies (npx ${args.join(" ")})`);
+  console.log(`installing dependencies, this takes a minute (npx ${args.join(" ")})`);
   const { code, output } = await run("npx", args);
   if (code !== 0) {
     console.error(output);

@@ -19,9 +19,20 @@ test("the demo indexes a folder and says what became of every job", async () => 
   expect(lines.join("\n")).toMatch(/outcomes +\d+ completed, 2 dead/);
 }, 60_000);
 
-test.each(["SIGINT", "SIGTERM"] as const)(
-  "%s stops the demo, and leaves nothing running",
-  async (signal) => {
+test("the demo says how it is called before it starts a server", async () => {
+  const help = startDemo(["--help"], { DATABASE_URL: undefined });
+  const lines = await linesOf(help);
+  expect(lines[0]).toMatch(/^usage: npm run demo/);
+  expect(lines.join("\n")).not.toContain("PostgreSQL: ");
+  expect(help.exitCode).toBe(0);
+});
+
+test.each([
+  ["SIGINT", 130],
+  ["SIGTERM", 143],
+] as const)(
+  "%s stops the demo with %i, and leaves nothing running",
+  async (signal, code) => {
     // The server keeps its files in the temporary folder, and takes them away when it ends.
     const temporary = await mkdtemp(join(tmpdir(), "venturi-demo-"));
     await chmod(temporary, 0o755);
@@ -30,7 +41,10 @@ test.each(["SIGINT", "SIGTERM"] as const)(
     const lines = await linesOf(demo, (line) => {
       if (line.startsWith("files ")) demo.kill(signal);
     });
-    expect(lines.join("\n")).toContain("stopping");
+    expect(lines.join("\n")).toContain(
+      "stopping: runs may finish, the rest goes with this database",
+    );
+    expect(demo.exitCode).toBe(code);
     const isServers = (name: string) => name.startsWith("venturi-postgres-");
     while ((await readdir(temporary)).some(isServers)) await sleep(20);
   },

@@ -1,9 +1,11 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createRequire } from "node:module";
+import { constants } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { providePostgres } from "@venturi-tooling/postgres";
+import { readDemoArguments } from "../../../examples/file-index/demo-arguments.ts";
 import { root } from "./paths.ts";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
@@ -13,21 +15,28 @@ const SAME_SIGNAL_MS = 300;
 
 /** Starts PostgreSQL, runs the demo of the file-index example on it, and stops it. */
 async function main(): Promise<number> {
-  const stopping = new AbortController();
-  const remember = () => stopping.abort();
+  const given = readDemoArguments(process.argv.slice(2));
+  if ("usage" in given) {
+    (given.exitCode === 0 ? console.log : console.error)(given.usage);
+    return given.exitCode;
+  }
+  let stoppedCode = 0;
+  const remember = (signal: NodeJS.Signals) => {
+    stoppedCode ||= 128 + constants.signals[signal];
+  };
   for (const signal of SIGNALS) process.on(signal, remember);
   const server = await providePostgres();
   try {
-    if (stopping.signal.aborted) return 130;
-    const where = server.origin === "environment" ? "DATABASE_URL" : `${server.origin} server`;
-    console.log(`PostgreSQL: ${where}`);
-    return await runExample(server.url);
+    if (stoppedCode !== 0) return stoppedCode;
+    const isTemporary = server.origin !== "environment";
+    console.log(`PostgreSQL: ${isTemporary ? `${server.origin} server` : "DATABASE_URL"}`);
+    return await runExample(server.url, isTemporary);
   } finally {
     await server.stop();
   }
 }
 
-async function runExample(databaseUrl: string): Promise<number> {
+async function runExample(databaseUrl: string, isTemporary: boolean): Promise<number> {
   const file = (path: string) => pathToFileURL(join(root, path)).href;
   const child = spawn(
     process.execPath,
@@ -36,6 +45,7 @@ async function runExample(databaseUrl: string): Promise<number> {
       ...["--import", pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href],
       ...["--import", file("tooling/ci/end-with-parent.mjs")],
       join(root, "examples/file-index/demo.ts"),
+      ...(isTemporary ? ["--temporary"] : []),
       ...process.argv.slice(2),
     ],
     {
