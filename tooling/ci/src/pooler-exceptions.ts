@@ -35,7 +35,7 @@ export const poolerExceptions: readonly PoolerException[] = [
   {
     file: store("claimer"),
     tests:
-      /walked past once|near the end of 20,000|smaller statement alone|larger one follows|nobody's reason to try|due is promoted first|locked is told of/,
+      /walked past once|near the end of 20,000|smaller statement alone|larger one follows|nobody's reason to try|due is promoted first|locked is told of|just as much as it might|whatever may be asked for|when it fails the next/,
     why: prepared,
   },
   {
@@ -45,6 +45,7 @@ export const poolerExceptions: readonly PoolerException[] = [
   },
   { file: store("drivers"), tests: /is the default|lends its clients no listeners/, why: startup },
   { file: store("drivers"), tests: /without prepared statements/, why: prepared },
+  { file: store("drivers"), tests: /with a listener running/, onlyWhen: "poll", why: deaf },
   {
     file: store("faults"),
     tests: /^a database that is read-only|^a backend that is killed|^a connection lost/,
@@ -57,6 +58,8 @@ export const poolerExceptions: readonly PoolerException[] = [
     tests: /if newer is left alone/,
     why: startup,
   },
+  { file: store("migrate-names"), onlyWhen: "poll", why: deaf },
+  { file: store("notified-outcomes"), onlyWhen: "poll", why: deaf },
   { file: store("notifier"), why: "listens by itself, on connections that it cuts" },
   { file: store("several-hosts"), why: "listens where its statements go, at one of several hosts" },
   { file: store("sql/claim-contention"), tests: /single jobs as they come/, why: prepared },
