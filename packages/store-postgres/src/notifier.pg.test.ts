@@ -134,8 +134,7 @@ describe("a half-open connection", () => {
     const frozenAt = performance.now();
     await notify();
     await until(() => state.wakes === 2);
-    // With what a busy machine adds; ten seconds are what the default would take.
-    expect(performance.now() - frozenAt).toBeLessThan(2 * probeMs + 100 + 4_000);
+    expect(performance.now() - frozenAt).toBeLessThan(2 * probeMs + 100 + 500);
     await notify();
     await until(() => state.wakes === 3);
     expect(proxy.open).toBe(1);
@@ -179,8 +178,7 @@ describe("while there is no connection", () => {
     const gaps = state.attempts.slice(1).map((at, index) => at - (state.attempts[index] as number));
     for (const [index, least] of [10, 20, 40, 80, 160, 160, 160].entries())
       expect(gaps[index]).toBeGreaterThanOrEqual(least - 2);
-    // Growing on, the last would have come to twenty seconds.
-    expect(Math.max(...gaps)).toBeLessThan(320 + 3_000);
+    expect(Math.max(...gaps)).toBeLessThan(320 + 300);
     expect(state.records.map(({ level }) => level)).toEqual(["warn"]);
     const told = JSON.stringify(state.records);
     expect(told).not.toContain(new URL(url).password);
@@ -230,8 +228,7 @@ describe("close", () => {
   async function expectExit(child: Child): Promise<void> {
     const endedAt = performance.now();
     expect(await child.end()).toBe(0);
-    // Less than a probe takes, or an attempt to connect.
-    expect(performance.now() - endedAt).toBeLessThan(4_500);
+    expect(performance.now() - endedAt).toBeLessThan(2_500);
   }
 
   it("leaves nothing that keeps a process alive", async () => {

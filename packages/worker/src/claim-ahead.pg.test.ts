@@ -139,7 +139,7 @@ describe("jobs claimed ahead of a free slot", () => {
   });
 
   test("are handed back after a third of their lease, and another worker runs them", async () => {
-    const Task = defineTask({ kind: "ahead_lease", payload, lease: "3s" });
+    const Task = defineTask({ kind: "ahead_lease", payload, lease: "1s" });
     const ids = await queue.enqueueMany([0, 1, 2].map((n) => Task({ n })));
     const end = deferred();
     const ranBy = new Map<number, string>();
@@ -153,7 +153,7 @@ describe("jobs claimed ahead of a free slot", () => {
     await running(workerOf("hoarder", 2), async () => {
       await until(() => ranBy.size === 1);
       await running(workerOf("helper", 0), async () => {
-        await until(() => ranBy.size === 3);
+        await until(() => ranBy.size === 3, { withinMs: 3_000 });
         end.resolve();
         await until(async () => (await queue.jobs({ ids, status: "completed" })).jobs.length === 3);
       });
@@ -219,7 +219,7 @@ describe("prefetch auto", () => {
     });
     await running(worker, async () => {
       await until(() => ended === 502);
-      await until(async () => (await claimed()).length === 2);
+      await until(async () => (await claimed()).length === 2, { withinMs: 4_000 });
       end.resolve();
       await until(allDone);
     });

@@ -67,7 +67,9 @@ describe("a kind at its cap", () => {
       { cap: 1 },
     );
     await running(worker, () =>
-      until(async () => (await queue.jobs({ ids, status: "completed" })).jobs.length === 6),
+      until(async () => (await queue.jobs({ ids, status: "completed" })).jobs.length === 6, {
+        withinMs: 3_000,
+      }),
     );
   });
 

@@ -54,8 +54,8 @@ test("a process that produces and works has no more connections than its pool an
   // The server forgets a connection a moment after it was closed.
   const isAtMost = async (most: number) =>
     (await invariantViolations(checker, { maxConnections: most })).length === 0;
-  await until(() => isAtMost(maxConnections));
+  await until(() => isAtMost(maxConnections), { withinMs: 2_000 });
   await store.close();
-  await until(() => isAtMost(0));
+  await until(() => isAtMost(0), { withinMs: 2_000 });
   await checker.end();
 });

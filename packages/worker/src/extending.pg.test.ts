@@ -219,7 +219,7 @@ describe("a worker that others took for dead while its handlers ran", () => {
       await wait(1_000);
       expect(codes).toEqual([]);
       fails = false;
-      await until(() => codes.length === 1);
+      await until(() => codes.length === 1, { withinMs: 1_500 });
       await until(async () => (await outcomes(ids[1] as string)).length === 1);
     });
     expect(codes).toEqual(["claim-lost"]);

@@ -18,8 +18,7 @@ test("a payload of 20 MB is enqueued and run, with an attachment of 2 MB, and a 
   const Large = defineTask({ kind: "large", payload: v.string() });
   const Small = defineTask({ kind: "small", payload: v.number() });
   const id = await queue.enqueue(Large(text));
-  const looks = 5;
-  await queue.enqueueMany(Array.from({ length: looks }, (_, n) => Small(n)));
+  await queue.enqueue(Small(1));
   const { worker } = await store.startWorker({
     name: "small",
     kinds: ["small"],
@@ -28,20 +27,15 @@ test("a payload of 20 MB is enqueued and run, with an attachment of 2 MB, and a 
     shortestLeaseMs: 60_000,
   });
   const kinds = [{ kind: "small", limit: 1, leaseMs: 60_000, backstop: null }];
-  const took: number[] = [];
-  for (let look = 0; look < looks; look += 1) {
-    const startedAt = performance.now();
-    const { jobs } = await store.claim({
-      worker,
-      limit: 1,
-      kinds,
-      turn: { counter: 0, ratio: null },
-    });
-    took.push(performance.now() - startedAt);
-    expect(jobs).toHaveLength(1);
-  }
-  // Whatever else the machine is at may be late once, not each time.
-  expect(Math.min(...took)).toBeLessThan(500);
+  const startedAt = performance.now();
+  const { jobs } = await store.claim({
+    worker,
+    limit: 1,
+    kinds,
+    turn: { counter: 0, ratio: null },
+  });
+  expect(performance.now() - startedAt).toBeLessThan(500);
+  expect(jobs).toHaveLength(1);
   let received = "";
   const large = new Worker(store).register(Large, (payload, ctx) => {
     received = payload;

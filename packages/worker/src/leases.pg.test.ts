@@ -67,7 +67,9 @@ describe("a handler whose lease ends", () => {
       now -= 1;
     });
     await running(worker, async () => {
-      await until(async () => (await outcomes(id)).includes("stale-recovered"));
+      await until(async () => (await outcomes(id)).includes("stale-recovered"), {
+        withinMs: 2_000,
+      });
       expect(await queue.job(id)).toMatchObject({ status: "pending", failureCount: 1 });
       // Time to start it again, for a worker that would.
       await wait(500);

@@ -47,7 +47,7 @@ test("a merge function that makes a job due wakes an idle worker that may sleep 
     const mergedAt = performance.now();
     expect(await queue.enqueue(Now({ n: 2 }))).toBe(id);
     await until(async () => (await queue.job(id))?.status === "completed");
-    expect(startedAt - mergedAt).toBeLessThan(15_000);
+    expect(startedAt - mergedAt).toBeLessThan(1_000);
   });
   expect(ran).toEqual([3]);
 });
@@ -67,7 +67,7 @@ test("a job that was put back by hand wakes it too, runs again and completes", a
     const retriedAt = performance.now();
     expect(await queue.retry(id)).toBe(true);
     await until(async () => (await queue.job(id))?.status === "completed");
-    expect(startedAt - retriedAt).toBeLessThan(15_000);
+    expect(startedAt - retriedAt).toBeLessThan(1_000);
   });
   expect(await queue.job(id)).toMatchObject({ failureCount: 0, runCount: 2 });
   const outcomes = (await queue.journal(id)).map(({ outcome }) => outcome);

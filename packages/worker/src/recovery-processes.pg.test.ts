@@ -56,7 +56,7 @@ describe("a process that is killed", () => {
     expect(await queue.job(id)).toMatchObject({ failureCount: 1, runCount: 2 });
   });
 
-  test("with a lease of a second: its job runs elsewhere soon after, long before its workerTimeout", async () => {
+  test("with a lease of a second: its job runs elsewhere within three, long before its workerTimeout", async () => {
     const Task = defineTask({ kind: "killed_short", payload });
     const id = await queue.enqueue(Task({ n: 1 }));
     const options = { workerTimeout: "30s", lease: "1s" } as const;
@@ -73,7 +73,7 @@ describe("a process that is killed", () => {
     );
     await running(worker, async () => {
       await child.kill("SIGKILL");
-      await until(async () => (await outcomes(id)).includes("completed"));
+      await until(async () => (await outcomes(id)).includes("completed"), { withinMs: 3_000 });
     });
     expect(await outcomes(id)).toEqual(["stale-recovered", "completed"]);
   });
@@ -133,7 +133,7 @@ describe("a live worker", () => {
   test("keeps its claims, however long its handlers take: beats count, not leases", async () => {
     const Task = defineTask({ kind: "alive", payload });
     const id = await queue.enqueue(Task({ n: 1 }));
-    const busy = new Worker(store, { workerTimeout: "1.5s" }).register(Task, () => wait(4_000));
+    const busy = new Worker(store, { workerTimeout: "1.5s" }).register(Task, () => wait(5_000));
     const idle = new Worker(store, observer).register(Task, () => undefined);
     await running([busy, idle], () => until(async () => (await outcomes(id)).length > 0));
     expect(await outcomes(id)).toEqual(["completed"]);
@@ -146,7 +146,7 @@ describe("a live worker", () => {
       url,
       kind: Task.kind,
       handlerMs: 300,
-      blockMs: 2_000,
+      blockMs: 3_000,
       worker: { workerTimeout: "5s" },
     });
     await child.said(`started ${id}`);

@@ -145,8 +145,7 @@ describe("handlers that do not end in time", () => {
     });
     const before = performance.now();
     const [report] = await running(worker, () => started.promise);
-    // The handler would go on for ever, and the default is to wait for half a minute.
-    expect(performance.now() - before).toBeLessThan(10_000);
+    expect(performance.now() - before).toBeLessThan(1_500);
     expect(report).toEqual({ unreleased: [] });
     expect(await queue.job(id)).toMatchObject({
       status: "pending",
@@ -214,7 +213,7 @@ describe("claims around the abort", () => {
       at = performance.now();
       controller.abort();
     });
-    expect(performance.now() - at).toBeLessThan(5_000);
+    expect(performance.now() - at).toBeLessThan(500);
     expect(claimsAfter).toBe(0);
   });
 

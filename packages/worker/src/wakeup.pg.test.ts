@@ -70,17 +70,16 @@ describe("an idle worker that may sleep for a minute", () => {
       const swallowedAt = performance.now();
       const id = await queue.enqueue(Task({ n: 1 }));
       await until(() => proxy.accepted === 2);
-      // Two heartbeats, and what a busy machine adds to them: by far less than the minute that it may sleep.
-      expect(performance.now() - swallowedAt).toBeLessThan(5_000);
+      expect(performance.now() - swallowedAt).toBeLessThan(1_500);
       proxy.mode = "refuse";
       proxy.mode = "pass";
-      await until(() => isCompleted(id));
+      await until(() => isCompleted(id), { withinMs: 3_000 });
     });
     await behind.close();
     await proxy.close();
   });
 
-  test("starts a job at once that is enqueued between its last look and its sleep", async () => {
+  test("starts a job within a second that is enqueued between its last look and its sleep", async () => {
     const Task = defineTask({ kind: "race", payload });
     let isArmed = false;
     const racing = wrapStore(store, (plain) => ({
@@ -106,7 +105,7 @@ describe("an idle worker that may sleep for a minute", () => {
           if (isArmed) await database.pool.query("select pg_notify('venturi', '')");
           return !isArmed;
         });
-        await until(() => runs === round, { withinMs: 5_000, what: `round ${round} starts` });
+        await until(() => runs === round, { withinMs: 1_000, what: `round ${round} starts` });
       }
     });
   });
@@ -148,7 +147,7 @@ describe("without notifications", () => {
     await running(worker, async () => {
       await until(() => counts.empty > 0);
       const id = await queue.enqueue(Task({ n: 1 }));
-      await until(() => isCompleted(id));
+      await until(() => isCompleted(id), { withinMs: 1_000 });
     });
   });
 
@@ -160,7 +159,7 @@ describe("without notifications", () => {
       if (ctx.runCount === 2) throw new Error("no");
       return ctx.runCount === 3 ? Outcome.pauseFor(200) : undefined;
     });
-    await running(worker, () => until(() => isCompleted(id)));
+    await running(worker, () => until(() => isCompleted(id), { withinMs: 2_000 }));
   });
 });
 
@@ -189,8 +188,7 @@ describe("clocks", () => {
       );
       await running(worker, () => started.promise);
       expect(performance.now() - at).toBeGreaterThan(1_400);
-      // Neither after the minute of `pollMax` nor after the two of the clock.
-      expect(performance.now() - at).toBeLessThan(15_000);
+      expect(performance.now() - at).toBeLessThan(2_300);
       expect(counts.claims).toBeLessThanOrEqual(6);
       expect(await isCompleted(id)).toBe(true);
     },

@@ -75,7 +75,7 @@ describe("starting and stopping", () => {
       await until(async () => (await listening()) === 1);
       expect(handlers()).toEqual(before);
     });
-    await until(async () => (await listening()) === 0);
+    await until(async () => (await listening()) === 0, { withinMs: 1_000 });
     expect(handlers()).toEqual(before);
   });
 
@@ -167,8 +167,7 @@ describe("starting and stopping", () => {
     const abortedAt = performance.now();
     controller.abort();
     expect(await ended).toEqual({ unreleased: [] });
-    // Long before it would have given the silent server up.
-    expect(performance.now() - abortedAt).toBeLessThan(4_000);
+    expect(performance.now() - abortedAt).toBeLessThan(500);
     await deaf.close();
     for (const socket of sockets) socket.destroy();
     silent.close();

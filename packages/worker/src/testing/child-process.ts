@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { onTestFinished } from "vitest";
 import type { WorkerOptions } from "../index.ts";
 import { until } from "./signals.ts";
 
@@ -22,7 +23,7 @@ export interface ChildOptions {
 
 const script = fileURLToPath(new URL("./child-worker.ts", import.meta.url));
 
-/** A worker process that a test can watch and kill. */
+/** A worker process that a test can watch and kill. It does not outlive its test. */
 export class WorkerProcess {
   /** The lines it has written. */
   readonly lines: string[] = [];
@@ -43,6 +44,9 @@ export class WorkerProcess {
     });
     this.#exit = new Promise((resolve) => {
       child.on("exit", (code, signal) => resolve(code ?? signal));
+    });
+    onTestFinished(async () => {
+      if (this.isAlive) await this.kill("SIGKILL");
     });
   }
 
