@@ -1,5 +1,5 @@
 import { type ContractSubject, storeContract } from "@venturi/testing";
-import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
+import { expectInvariants, inTransaction, testDatabase } from "@venturi-tooling/testing";
 import { afterEach, describe, expect, it } from "vitest";
 import type { PostgresTransaction } from "./connections.ts";
 import { PostgresStore } from "./postgres-store.ts";
@@ -17,20 +17,7 @@ async function makeStore(): Promise<ContractSubject<PostgresTransaction>> {
   return {
     store,
     clock,
-    transaction: async (work) => {
-      const client = await pool.connect();
-      try {
-        await client.query("begin");
-        const result = await work(client);
-        await client.query("commit");
-        return result;
-      } catch (error) {
-        await client.query("rollback");
-        throw error;
-      } finally {
-        client.release();
-      }
-    },
+    transaction: (work) => inTransaction(pool, work),
     pauseKind: async (kind) => {
       await pool.query("update venturi_kinds set paused_at = venturi_clock() where name = $1", [
         kind,

@@ -1,10 +1,11 @@
-import { defineTask, isVenturiError } from "@venturi/core";
+import { defineTask } from "@venturi/core";
 import { Queue } from "@venturi/queue";
 import { PostgresStore } from "@venturi/store-postgres";
 import { expectInvariants, expectNoWarnings, testDatabase } from "@venturi-tooling/testing";
 import * as v from "valibot";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
 import { Worker } from "./index.ts";
+import { catchCode, codeOf } from "./testing/codes.ts";
 import { takeAway } from "./testing/gone.ts";
 import { recordingLogger } from "./testing/recording-logger.ts";
 import { running } from "./testing/running.ts";
@@ -21,9 +22,7 @@ afterAll(() => store.close());
 afterEach(() => expectInvariants(database.pool));
 
 const outcomes = async (id: string) => (await queue.journal(id)).map(({ outcome }) => outcome);
-const codeOf = (error: unknown) => (isVenturiError(error) ? error.code : error);
 const wait = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
-const catchCode = (promise: Promise<unknown>) => promise.then(() => "resolved", codeOf);
 
 describe("timeRemaining", () => {
   test("is what is left of the lease, counted so that it is rather too short", async () => {

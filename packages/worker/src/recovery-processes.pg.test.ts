@@ -1,10 +1,10 @@
-import { Backoff, defineTask } from "@venturi/core";
+import { Backoff, defineTask, type JobId, type Task } from "@venturi/core";
 import { Queue } from "@venturi/queue";
 import { PostgresStore } from "@venturi/store-postgres";
 import { expectInvariants, expectNoWarnings, testDatabase } from "@venturi-tooling/testing";
 import * as v from "valibot";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
-import { Worker } from "./index.ts";
+import { Worker, type WorkerOptions } from "./index.ts";
 import { WorkerProcess } from "./testing/child-process.ts";
 import { claimAndDie } from "./testing/gone.ts";
 import { running } from "./testing/running.ts";
@@ -22,21 +22,24 @@ afterEach(() => expectInvariants(pool));
 const outcomes = async (id: string) => (await queue.journal(id)).map(({ outcome }) => outcome);
 const wait = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
+/** A process that holds a job of the task, which it would do for a minute. */
+async function holder(
+  task: Task<string, { n: number }, { n: number }, undefined>,
+  worker: WorkerOptions,
+): Promise<{ id: JobId; child: WorkerProcess }> {
+  const id = await queue.enqueue(task({ n: 1 }));
+  const child = new WorkerProcess({ url, kind: task.kind, handlerMs: 60_000, worker });
+  await child.said(`started ${id}`);
+  return { id, child };
+}
+
 /** An observer that trusts a silence of its own workerTimeout, and sleeps for a minute unless woken. */
 const observer = { workerTimeout: 300, pollMax: "60s", jitterFraction: 0 } as const;
 
 describe("a process that is killed", () => {
   test("with a long lease: its job runs elsewhere within workerTimeout + 2 s", async () => {
     const Task = defineTask({ kind: "killed", payload });
-    const id = await queue.enqueue(Task({ n: 1 }));
-    const options = { workerTimeout: "1s", name: "child" } as const;
-    const child = new WorkerProcess({
-      url,
-      kind: Task.kind,
-      handlerMs: 60_000,
-      worker: options,
-    });
-    await child.said(`started ${id}`);
+    const { id, child } = await holder(Task, { workerTimeout: "1s", name: "child" });
     const worker = new Worker(store, { ...observer, workerTimeout: "1s" }).register(
       Task,
       () => undefined,
@@ -58,15 +61,7 @@ describe("a process that is killed", () => {
 
   test("with a lease of a second: its job runs elsewhere within three, long before its workerTimeout", async () => {
     const Task = defineTask({ kind: "killed_short", payload });
-    const id = await queue.enqueue(Task({ n: 1 }));
-    const options = { workerTimeout: "30s", lease: "1s" } as const;
-    const child = new WorkerProcess({
-      url,
-      kind: Task.kind,
-      handlerMs: 60_000,
-      worker: options,
-    });
-    await child.said(`started ${id}`);
+    const { id, child } = await holder(Task, { workerTimeout: "30s", lease: "1s" });
     const worker = new Worker(store, { ...observer, workerTimeout: "30s" }).register(
       Task,
       () => undefined,

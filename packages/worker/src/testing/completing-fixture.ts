@@ -1,14 +1,16 @@
-import { isVenturiError, type JobContext, type JobId } from "@venturi/core";
+import type { JobContext, JobId } from "@venturi/core";
 import { Queue } from "@venturi/queue";
 import { PostgresStore, type PostgresTransaction } from "@venturi/store-postgres";
-import { expectInvariants, expectNoWarnings, testDatabase } from "@venturi-tooling/testing";
+import {
+  expectInvariants,
+  expectNoWarnings,
+  inTransaction,
+  testDatabase,
+} from "@venturi-tooling/testing";
 import type pg from "pg";
 import { afterAll, afterEach } from "vitest";
 
 type Context = JobContext<unknown, PostgresTransaction>;
-
-export const codeOf = (error: unknown) => (isVenturiError(error) ? error.code : error);
-export const catchCode = (promise: Promise<unknown>) => promise.then(() => "resolved", codeOf);
 
 /** A database with a table that handlers write to, and how they do. */
 export async function completingFixture() {
@@ -20,27 +22,11 @@ export async function completingFixture() {
   afterAll(() => store.close());
   afterEach(() => expectInvariants(pool));
 
-  /** Runs `body` between BEGIN and COMMIT, and rolls back what rejects. */
-  async function inTransaction<T>(body: (client: pg.PoolClient) => Promise<T>): Promise<T> {
-    const client = await pool.connect();
-    try {
-      await client.query("begin");
-      const result = await body(client);
-      await client.query("commit");
-      return result;
-    } catch (error) {
-      await client.query("rollback");
-      throw error;
-    } finally {
-      client.release();
-    }
-  }
-
   return {
     pool,
     store,
     queue,
-    inTransaction,
+    inTransaction: <T>(work: (client: pg.PoolClient) => Promise<T>) => inTransaction(pool, work),
     /** Outcomes and notes in the journal of a job. */
     entries: async (id: JobId) =>
       (await queue.journal(id)).map(({ outcome, note }) => [outcome, note]),

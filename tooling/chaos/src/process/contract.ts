@@ -1,5 +1,6 @@
 import { PostgresStore } from "@venturi/store-postgres";
 import { storeContract } from "@venturi/testing";
+import { inTransaction } from "@venturi-tooling/testing/transaction";
 import pg from "pg";
 import type { Verbs } from "./protocol.ts";
 
@@ -39,24 +40,6 @@ export async function runContract({ url, directUrl, listens }: Request): Promise
   await pooled.end();
   await direct.end();
   return { passed: cases.length - failures.length, failures };
-}
-
-async function inTransaction<T>(
-  pool: pg.Pool,
-  work: (client: pg.PoolClient) => Promise<T>,
-): Promise<T> {
-  const client = await pool.connect();
-  try {
-    await client.query("begin");
-    const result = await work(client);
-    await client.query("commit");
-    return result;
-  } catch (error) {
-    await client.query("rollback");
-    throw error;
-  } finally {
-    client.release();
-  }
 }
 
 /** Replaces the clock of a database by one that stands still until it is moved. */
