@@ -60,9 +60,18 @@ export function runCommand(command: Command): Promise<CommandResult> {
   });
 }
 
-/** Ends every program that is still running, with all it started. */
-export function endRunningCommands(): void {
-  for (const child of running) endGroup(child);
+/** Where this process is told to end, so does every program that is still running, with all it started. */
+export function endCommandsWithThis(): void {
+  for (const [signal, code] of [
+    ["SIGINT", 130],
+    ["SIGTERM", 143],
+    ["SIGHUP", 129],
+  ] as const) {
+    process.on(signal, () => {
+      for (const child of running) endGroup(child);
+      process.exit(code);
+    });
+  }
 }
 
 function endGroup(child: ChildProcess): void {

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { hasPgBouncer } from "@venturi-tooling/postgres";
-import { endRunningCommands, runCommand } from "./command.ts";
+import { endCommandsWithThis, runCommand } from "./command.ts";
 import { root } from "./paths.ts";
 import { poolerExceptions } from "./pooler-exceptions.ts";
 import type { VitestReport } from "./vitest-gate.ts";
@@ -69,16 +69,6 @@ async function main(): Promise<void> {
   process.exitCode = failed === 0 ? 0 : 1;
 }
 
-for (const [signal, code] of [
-  ["SIGINT", 130],
-  ["SIGTERM", 143],
-  ["SIGHUP", 129],
-] as const) {
-  process.on(signal, () => {
-    // With the PgBouncer that they have started.
-    endRunningCommands();
-    process.exit(code);
-  });
-}
+endCommandsWithThis();
 
 await main();

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { providePostgres, startEmbedded } from "@venturi-tooling/postgres";
-import { endRunningCommands } from "./command.ts";
+import { endCommandsWithThis } from "./command.ts";
 import { allStages } from "./gates.ts";
 import { runStages } from "./run-gates.ts";
 
@@ -33,16 +33,7 @@ async function main(): Promise<void> {
   say(`\n${passed} passed, ${failed} failed`);
 }
 
-for (const [signal, code] of [
-  ["SIGINT", 130],
-  ["SIGTERM", 143],
-  ["SIGHUP", 129],
-] as const) {
-  process.on(signal, () => {
-    endRunningCommands();
-    process.exit(code);
-  });
-}
+endCommandsWithThis();
 
 main().catch((error: unknown) => {
   say(error instanceof Error ? (error.stack ?? error.message) : String(error));
