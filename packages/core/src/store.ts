@@ -168,7 +168,10 @@ export interface ClaimedJob {
 export interface ClaimResult {
   /** In priority order, then arrival. */
   readonly jobs: readonly ClaimedJob[];
-  /** After a claim that came back short: milliseconds until the soonest job of the kinds asked for is due; null: none. */
+  /**
+   * After a claim that came back short: milliseconds until the soonest job of the kinds asked for is due; null: none. A
+   * job behind others of its kind and priority that are due, and had no room, may be left out: time is not what it lacks.
+   */
   readonly waitMs: number | null;
   /** Something due could not be had because another transaction holds its row: look again soon. */
   readonly blocked: boolean;
