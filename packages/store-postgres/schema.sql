@@ -247,9 +247,9 @@ begin
   if v_plain then
     v_name := jobs #>> '{0,kind}';
     begin
-      select array_agg(x.id), array_agg(x.payload), array_agg(x.kind), bool_and(x.kind is not distinct from v_name),
+      select array_agg(x.id), array_agg(x.payload), bool_and(x.kind is not distinct from v_name),
         (select k.id from "public"."venturi_kinds" k where k.name = v_name and length(k.name) between 1 and 200), bool_or(x.has_options)
-      into v_ids, v_payloads, v_kinds, v_same_kind, v_kind, v_has_options
+      into v_ids, v_payloads, v_same_kind, v_kind, v_has_options
       from (
         select coalesce((e.job ->> 'id')::uuid, (lpad(to_hex((extract(epoch from v_clock) * 1000)::bigint), 12, '0')
           || substr(replace(gen_random_uuid()::text, '-', ''), 13))::uuid) as id, e.job ->> 'kind' as kind, coalesce(e.job -> 'payload', 'null') as payload,
@@ -279,7 +279,8 @@ begin
   end if;
 
   if v_plain and not v_same_kind then
-    v_kind_ids := array(select k.id from unnest(v_kinds) with ordinality u(name, ord) left join "public"."venturi_kinds" k on k.name = u.name and length(k.name) between 1 and 200 order by u.ord);
+    v_kind_ids := array(select k.id from jsonb_array_elements(jobs) with ordinality e(job, ord)
+      left join "public"."venturi_kinds" k on k.name = e.job ->> 'kind' and length(k.name) between 1 and 200 order by e.ord);
   end if;
   v_plain := v_plain and case when v_same_kind then v_kind is not null else array_position(v_kind_ids, null) is null end
     and not exists (select 1 from "public"."venturi_journal" e where e.incoming_id = any (v_ids))
@@ -531,8 +532,9 @@ begin
     perform pg_notify('venturi', '');
   end if;
 
+  -- Arrays are taken apart in their order, without being told.
   return query select u.ord::integer, u.id::text, coalesce(u.outcome, 'enqueued')
-    from unnest(v_results, v_outcomes) with ordinality u(id, outcome, ord) order by u.ord;
+    from unnest(v_results, v_outcomes) with ordinality u(id, outcome, ord);
 end
 $function$
 ;

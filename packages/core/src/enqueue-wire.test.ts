@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { FAR_FUTURE_MS } from "./duration.ts";
-import { encodeEnqueue } from "./enqueue-wire.ts";
+import { decodeEnqueued, encodeEnqueue, enqueueCall } from "./enqueue-wire.ts";
 import { toHeaders } from "./headers.ts";
 import { fromUuid, toUuid } from "./job-id.ts";
 import type { EnqueueJob } from "./store.ts";
@@ -106,6 +106,50 @@ describe("what producers send", () => {
             ...((rest.headers ?? null) !== null && { headers: { ...rest.headers } }),
           })),
         );
+      }),
+    );
+  });
+});
+
+describe("the answer to the call", () => {
+  const ids = ["01ARZ3NDEKTSV4RRFFQ69G5FAV", "01ARZ3NDEKTSV4RRFFQ69G5FAW"] as const;
+  const jobs = ids.map((id) => ({ id }));
+  const known = "01BX5ZZKBKACTAV9WEVGEMMVRZ";
+
+  it("calls the function by the name it is given, with one parameter", () => {
+    expect(enqueueCall('"app"."venturi_enqueue_v1"')).toMatch(
+      / from "app"\."venturi_enqueue_v1"\(\$1::text::jsonb\)$/,
+    );
+  });
+
+  it("says of jobs that it does not name that they were enqueued under their own ids", () => {
+    expect(decodeEnqueued([{ jobs: 2, others: null }], jobs)).toEqual(
+      ids.map((id) => ({ id, outcome: "enqueued" })),
+    );
+  });
+
+  it("says of those that it names what became of them", () => {
+    const others = JSON.stringify([[2, toUuid(known), "kept"]]);
+    expect(decodeEnqueued([{ jobs: 2, others }], jobs)).toEqual([
+      { id: ids[0], outcome: "enqueued" },
+      { id: known, outcome: "kept" },
+    ]);
+  });
+
+  it("is read by place where a driver renames columns, and where it gives numbers as text", () => {
+    expect(decodeEnqueued([{ JOBS: "2", OTHERS: null }], jobs)).toHaveLength(2);
+  });
+
+  it.each([
+    ["no row", []],
+    ["a row for each job", [{ ord: 1 }, { ord: 2 }]],
+    ["another number of jobs", [{ jobs: 1, others: null }]],
+    ["a row of something else", [{}]],
+  ])("is refused when it is %s, since nobody knows then what was stored", (_, rows) => {
+    expect(() => decodeEnqueued(rows, jobs)).toThrow(
+      expect.objectContaining({
+        code: "database",
+        message: expect.stringContaining("for 2 jobs; pass what runs"),
       }),
     );
   });

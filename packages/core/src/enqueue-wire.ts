@@ -1,3 +1,4 @@
+import { VenturiError } from "./errors.ts";
 import { fromUuid, toUuid } from "./job-id.ts";
 import type { MergeChoice } from "./merge-plan.ts";
 import type { EnqueuedJob, EnqueueJob, EnqueueOutcome } from "./store.ts";
@@ -27,16 +28,47 @@ export function encodeEnqueue(jobs: readonly EnqueueJob[]): string {
   return `${text}]`;
 }
 
-/** The rows of the function, `ord` from 1, in the order of their jobs. */
-export function decodeEnqueued(rows: readonly unknown[]): EnqueuedJob[] {
-  const jobs = new Array<EnqueuedJob>(rows.length);
-  for (const row of rows) {
-    // A type parser of the user's own may have made something else of the number.
-    const index = Number(column(row, "ord", 0)) - 1;
-    const id = fromUuid(String(column(row, "id", 1)));
-    jobs[index] = { id, outcome: column(row, "outcome", 2) as EnqueueOutcome };
+/**
+ * The statement that calls `{prefix}_enqueue_v1`, given its qualified name, with what {@link encodeEnqueue} made as
+ * parameter 1. It answers with one row: nearly always all jobs became what they were sent as, and a row for each of
+ * them would be written, sent and read for nothing.
+ */
+export function enqueueCall(functionName: string): string {
+  const others =
+    "jsonb_agg(jsonb_build_array(ord, id, outcome)) filter (where outcome <> 'enqueued')";
+  return `select count(*)::integer as jobs, (${others})::text as others from ${functionName}($1::text::jsonb)`;
+}
+
+/**
+ * What became of each of `jobs`, in their order, by the row that {@link enqueueCall} answers with. Throws `database`
+ * where something between here and the server has lost it.
+ */
+export function decodeEnqueued(
+  rows: readonly unknown[],
+  jobs: readonly Pick<EnqueueJob, "id">[],
+): EnqueuedJob[] {
+  const [row] = rows;
+  // A type parser of the user's own may have made something else of the number.
+  const count = rows.length === 1 ? Number(column(row, "jobs", 0)) : undefined;
+  if (count !== jobs.length) throw lostAnswer(rows.length, count, jobs.length);
+  const stored: EnqueuedJob[] = jobs.map(({ id }) => ({ id, outcome: "enqueued" }));
+  const others = column(row, "others", 1);
+  if (others === null || others === undefined) return stored;
+  for (const [ord, id, outcome] of JSON.parse(String(others)) as OtherOutcome[]) {
+    stored[ord - 1] = { id: fromUuid(id), outcome };
   }
-  return jobs;
+  return stored;
+}
+
+/** `ord` from 1. */
+type OtherOutcome = readonly [ord: number, uuid: string, outcome: EnqueueOutcome];
+
+function lostAnswer(rows: number, count: number | undefined, wanted: number): VenturiError {
+  const got = count === undefined ? `${rows} rows instead of one` : `${count} jobs`;
+  return new VenturiError(
+    "database",
+    `the enqueue function answered with ${got} for ${wanted} jobs; pass what runs { query(text, params) } and returns its { rows }`,
+  );
 }
 
 /** A decision as the function takes it: ids as uuids, payload and carry spliced in. */

@@ -204,7 +204,7 @@ export {
   toDatabaseError,
 } from "./database-error.ts";
 export { enqueueUnknown, toEnqueueError } from "./enqueue-error.ts";
-export { decodeEnqueued, encodeEnqueue } from "./enqueue-wire.ts";
+export { decodeEnqueued, encodeEnqueue, enqueueCall } from "./enqueue-wire.ts";
 export { decodeMergeCandidates, encodeMergeKeys } from "./merge-wire.ts";
 export {
   DEFAULT_NAMES,

@@ -1,4 +1,4 @@
-import { monotonicFactory, TIME_MAX } from "ulid";
+import { TIME_MAX, ulid } from "ulid";
 import { invalidArgument, show, type VenturiError } from "./errors.ts";
 
 /** A job's id: a ULID in its canonical form, 26 upper-case characters whose order is that of their making. */
@@ -61,41 +61,65 @@ export interface JobIdSources {
  * The generator throws `invalid-argument` when `now` returns what a ULID cannot hold: NaN, or a year past 10889.
  */
 export function createJobIds({ now, random }: JobIdSources): () => JobId {
-  const next = monotonicFactory(random);
-  let latest = 1;
+  let latest = 0;
+  let id = "";
   return () => {
     const time = now();
     if (!(time <= TIME_MAX)) {
       throw invalidArgument("now", `returned ${show(time)}`, "return epoch milliseconds");
     }
-    // The library takes a time of 0 for "not given" and would read the clock itself.
-    latest = Math.max(latest, Math.trunc(time));
-    try {
-      return next(latest);
-    } catch {
-      // The random part of this millisecond is used up, since it began close to its end: borrow the next one.
-      latest += 1;
-      return next(latest);
+    const next = id === "" || time >= latest + 1 ? undefined : successor(id);
+    if (next !== undefined) {
+      id = next;
+      return id;
     }
+    // A new millisecond, or one whose random part, begun close to its end, is used up: borrow the next one.
+    latest = Math.max(latest + 1, Math.trunc(time));
+    id = ulid(latest, random);
+    return id;
   };
+}
+
+/** The next id of the same millisecond; undefined after its last. */
+function successor(id: JobId): JobId | undefined {
+  for (let index = 25; index > 9; index -= 1) {
+    const value = value32(id, index);
+    if (value < 31) return id.slice(0, index) + base32.charAt(value + 1) + "0".repeat(25 - index);
+  }
+  return undefined;
 }
 
 /** The id as the database holds it, its 16 bytes as uuid text. Throws `invalid-argument`. */
 export function toUuid(id: JobId): string {
   if (!jobIdPattern.test(id)) throw notAJobId(id, "id");
-  // Two characters make the first byte, every further four make 20 bits: five hexadecimal digits.
-  const a = (value32(id, 0) << 5) | value32(id, 1);
-  const b = bits32(id, 2);
-  const c = bits32(id, 6);
-  const d = bits32(id, 10);
-  const e = bits32(id, 14);
+  const head = id.slice(0, 18);
+  if (head !== latestHead) {
+    latestHeadUuid = headUuid(head);
+    latestHead = head;
+  }
   const f = bits32(id, 18);
   const g = bits32(id, 22);
   return (
+    `${latestHeadUuid}${hex[f >> 12]}${hex[(f >> 4) & 255]}` +
+    `${hex[((f & 15) << 4) | (g >> 16)]}${hex[(g >> 8) & 255]}${hex[g & 255]}`
+  );
+}
+
+// Ids that were made within a millisecond begin alike: converting the beginning once halves the time.
+let latestHead = "";
+let latestHeadUuid = "";
+
+/** The first 11 bytes, from the first 18 characters: two make the first byte, every further four make 20 bits. */
+function headUuid(head: string): string {
+  const a = (value32(head, 0) << 5) | value32(head, 1);
+  const b = bits32(head, 2);
+  const c = bits32(head, 6);
+  const d = bits32(head, 10);
+  const e = bits32(head, 14);
+  return (
     `${hex[a]}${hex[b >> 12]}${hex[(b >> 4) & 255]}${hex[((b & 15) << 4) | (c >> 16)]}-` +
     `${hex[(c >> 8) & 255]}${hex[c & 255]}-${hex[d >> 12]}${hex[(d >> 4) & 255]}-` +
-    `${hex[((d & 15) << 4) | (e >> 16)]}${hex[(e >> 8) & 255]}-${hex[e & 255]}${hex[f >> 12]}` +
-    `${hex[(f >> 4) & 255]}${hex[((f & 15) << 4) | (g >> 16)]}${hex[(g >> 8) & 255]}${hex[g & 255]}`
+    `${hex[((d & 15) << 4) | (e >> 16)]}${hex[(e >> 8) & 255]}-${hex[e & 255]}`
   );
 }
 

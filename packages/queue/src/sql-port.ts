@@ -1,10 +1,10 @@
 import {
   decodeEnqueued,
   decodeMergeCandidates,
-  type EnqueuedJob,
   type EnqueueJob,
   encodeEnqueue,
   encodeMergeKeys,
+  enqueueCall,
   type Logger,
   type Names,
   qualifiedName,
@@ -20,7 +20,7 @@ export function sqlPort(runner: Runner, names: Names, logger: Logger): MergingPo
   const { prefix } = names;
   const enqueue = {
     name: statementName(names, "enqueue_v1"),
-    text: `select ord, id, outcome from ${qualifiedName(names, "enqueue_v1")}($1::text::jsonb)`,
+    text: enqueueCall(qualifiedName(names, "enqueue_v1")),
   };
   const candidates = {
     name: statementName(names, "merge_v1"),
@@ -31,7 +31,7 @@ export function sqlPort(runner: Runner, names: Names, logger: Logger): MergingPo
     async enqueue(jobs) {
       const params = [encode(jobs)];
       try {
-        return readRows(await runner.run({ ...enqueue, params }), jobs.length);
+        return decodeEnqueued(toRows(await runner.run({ ...enqueue, params })), jobs);
       } catch (error) {
         throw toEnqueueError(error, { jobs, prefix });
       }
@@ -60,14 +60,9 @@ function encode(jobs: readonly EnqueueJob[]): string {
   }
 }
 
-function readRows(rows: unknown, count: number): readonly EnqueuedJob[] {
-  if (!Array.isArray(rows) || rows.length !== count) {
-    throw new VenturiError(
-      "database",
-      `the enqueue function answered with ${Array.isArray(rows) ? rows.length : "no"} rows for ${count} jobs; pass what runs { query(text, params) } and returns its { rows }`,
-    );
-  }
-  return decodeEnqueued(rows);
+/** An executor of somebody's own may answer with anything. */
+function toRows(rows: unknown): readonly unknown[] {
+  return Array.isArray(rows) ? rows : [];
 }
 
 /** Names are per connection, which queues of other schemas may share, and at most 63 characters long. */

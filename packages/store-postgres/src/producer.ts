@@ -32,7 +32,7 @@ export function createProducer(options: ProducerOptions): ProducerStore {
       if (requested.length === 0) return { jobs: [] };
       try {
         const rows = await connection.run(statements.enqueue, [encodeEnqueue(requested)]);
-        return { jobs: decodeEnqueued(rows) };
+        return { jobs: decodeEnqueued(rows, requested) };
       } catch (error) {
         throw isVenturiError(error) ? error : toEnqueueError(error, { jobs: requested, prefix });
       }

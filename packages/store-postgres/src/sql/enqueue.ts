@@ -1,3 +1,4 @@
+import { enqueueCall } from "@venturi/core";
 import type { Names } from "../names.ts";
 import { type Statement, statement } from "./statement.ts";
 
@@ -6,8 +7,5 @@ import { type Statement, statement } from "./statement.ts";
  * Parameters: 1 JSON array of jobs.
  */
 export function enqueue(n: Names): Statement {
-  return statement(
-    "enqueue",
-    `select ord, id, outcome from ${n.of("enqueue_v1")}($1::text::jsonb)`,
-  );
+  return statement("enqueue", enqueueCall(n.of("enqueue_v1")));
 }

@@ -37,9 +37,9 @@ export function plainPath(n: Names): string {
   if v_plain then
     v_name := jobs #>> '{0,kind}';
     begin
-      select array_agg(x.id), array_agg(x.payload), array_agg(x.kind), bool_and(x.kind is not distinct from v_name),
+      select array_agg(x.id), array_agg(x.payload), bool_and(x.kind is not distinct from v_name),
         (select k.id from ${n.of("kinds")} k where k.name = v_name and ${isNamed}), bool_or(x.has_options)
-      into v_ids, v_payloads, v_kinds, v_same_kind, v_kind, v_has_options
+      into v_ids, v_payloads, v_same_kind, v_kind, v_has_options
       from (
         select coalesce((e.job ->> 'id')::uuid, ${newId}) as id, e.job ->> 'kind' as kind, coalesce(e.job -> 'payload', 'null') as payload,
           e.job ?| '{priority,delay_ms,run_at,lease_ms,headers,merge,decision}' as has_options
@@ -66,7 +66,8 @@ export function plainPath(n: Names): string {
   end if;
 
   if v_plain and not v_same_kind then
-    v_kind_ids := array(select k.id from unnest(v_kinds) with ordinality u(name, ord) left join ${n.of("kinds")} k on k.name = u.name and ${isNamed} order by u.ord);
+    v_kind_ids := array(select k.id from jsonb_array_elements(jobs) with ordinality e(job, ord)
+      left join ${n.of("kinds")} k on k.name = e.job ->> 'kind' and ${isNamed} order by e.ord);
   end if;
   v_plain := v_plain and case when v_same_kind then v_kind is not null else array_position(v_kind_ids, null) is null end
     and not exists (select 1 from ${n.of("journal")} e where e.incoming_id = any (v_ids))

@@ -299,8 +299,9 @@ ${plainPath(n)}  else
     perform pg_notify(${n.literal(n.prefix)}, '');
   end if;
 
+  -- Arrays are taken apart in their order, without being told.
   return query select u.ord::integer, u.id::text, coalesce(u.outcome, 'enqueued')
-    from unnest(v_results, v_outcomes) with ordinality u(id, outcome, ord) order by u.ord;
+    from unnest(v_results, v_outcomes) with ordinality u(id, outcome, ord);
 end
 $fn$`,
   ];
