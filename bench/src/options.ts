@@ -47,13 +47,15 @@ export function parseOptions(args: readonly string[]): BenchOptions {
   const rounds = values.rounds === undefined ? named.rounds : Number(values.rounds);
   if (!Number.isInteger(rounds) || rounds < 1)
     throw new Error(`--rounds must be 1 or more\n\n${usage}`);
+  // Long by itself, it has fewer by default than the others.
+  const pressureRounds = values.rounds === undefined ? named.pressure.rounds : rounds;
   const only = values.only?.split(",") ?? names;
   const unknown = only.filter((name) => !(name in scenarios));
   if (unknown.length > 0) throw new Error(`no scenario ${unknown.join(", ")}\n\n${usage}`);
   const usual = fileURLToPath(new URL("../../docs/performance", import.meta.url));
   return {
     help: values.help,
-    sizes: { ...named, rounds },
+    sizes: { ...named, rounds, pressure: { ...named.pressure, rounds: pressureRounds } },
     chosen: names.filter((name) => only.includes(name)),
     redisUrl: values.redis ?? null,
     folder: values.out ?? (values.toy ? null : usual),
