@@ -1,6 +1,7 @@
 import { type Figure, figure, ratios } from "../measure/figures.ts";
 import type { Results } from "../results.ts";
 import type { CostCell } from "../scenarios/cost.ts";
+import type { Statistics } from "../scenarios/drain.ts";
 import { enqueueWays } from "../scenarios/enqueue.ts";
 import type { PressureCell } from "../scenarios/pressure.ts";
 import { phaseRatio } from "./pressure.ts";
@@ -22,25 +23,33 @@ const defaults = "venturi, defaults";
 
 function drainAims({ drain = [] }: Outcomes): Aim[] {
   const [main] = drain;
-  const rates = (contender: string) =>
+  const rates = (contender: string, statistics: Statistics) =>
     drain
       .find(
         (cell) =>
           cell.contender === contender &&
           cell.bytes === main?.bytes &&
-          cell.processes === main.processes,
+          cell.processes === main.processes &&
+          cell.statistics === statistics,
       )
       ?.runs.map(({ perSecond }) => perSecond) ?? [];
-  const against = (own: string, other: string, least: number): Aim => ({
-    name: `drain, one process: ${own} ÷ ${other}`,
-    found: ratios(rates(own), rates(other)),
+  const against = (
+    own: string,
+    other: string,
+    least: number,
+    statistics: Statistics = "analyzed",
+  ): Aim => ({
+    name: `drain, one process${statistics === "none" ? ", before any ANALYZE" : ""}: ${own} ÷ ${other}`,
+    found: ratios(rates(own, statistics), rates(other, statistics)),
     digits: 2,
     least,
   });
   return [
     against(best, "graphile-worker, best", 2.5),
     against(defaults, "graphile-worker, defaults", 10),
+    against(best, "graphile-worker, best", 2.5, "none"),
     against(best, "pg-boss, best", 4),
+    against(best, "pg-boss, best", 4, "none"),
     against(best, "bullmq-postgres, best", 4),
     against(best, "bullmq-redis, best", 2),
     against(best, "the limit", 0.6),

@@ -45,6 +45,7 @@ async function point(
   await context.remember(producer, contender, concurrency);
   const filled = feed === "kept" ? depth : filledPerSlot * concurrency;
   await producer.call("fill", { first: 0, jobs: filled, bytes: 20 });
+  await site.meter.run("analyze");
   const crew = await Crew.gather(site, 1);
   await crew.start({ variant, concurrency, timerMs });
   const startedAt = now();

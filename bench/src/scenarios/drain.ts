@@ -1,5 +1,6 @@
 import { type BenchContext, type Contender, title } from "../context.ts";
 import { allTimes, deliveries, rateBetween } from "../measure/deliveries.ts";
+import type { Sizes } from "../sizes.ts";
 import { leftoverSql } from "../systems/leftovers.ts";
 import { Crew } from "./crew.ts";
 import { attempt, type Scenario } from "./scenario.ts";
@@ -17,9 +18,16 @@ interface DrainRun {
   readonly isComplete: boolean;
 }
 
+/**
+ * Whether the server has looked at what it stores: "analyzed" as autovacuum does it within a minute or two, "none"
+ * where workers start before that. Some plan badly without.
+ */
+export type Statistics = "analyzed" | "none";
+
 export interface DrainCell {
   readonly bytes: number;
   readonly processes: number;
+  readonly statistics: Statistics;
   readonly contender: string;
   readonly concurrency: number;
   readonly runs: readonly DrainRun[];
@@ -45,7 +53,7 @@ async function drainOnce(
   context: BenchContext,
   contender: Contender,
   concurrency: number,
-  cell: { bytes: number; processes: number },
+  cell: Cell,
 ): Promise<DrainRun> {
   const { jobs, cutOffMs, defaultsCutOffMs } = context.sizes.drain;
   const mostMs = contender.variant === "best" ? cutOffMs : defaultsCutOffMs;
@@ -55,6 +63,7 @@ async function drainOnce(
   await context.remember(producer, contender, concurrency);
   const filled = await producer.call("fill", { first: 0, jobs, bytes: cell.bytes });
   await producer.call("closeProducer");
+  if (cell.statistics === "analyzed") await site.meter.run("analyze");
   const crew = await Crew.gather(site, cell.processes);
   const before = await site.meter.counters();
   const starting = crew.start({ variant: contender.variant, concurrency, timerMs: null });
@@ -84,36 +93,46 @@ async function drainOnce(
   };
 }
 
+type Cell = Pick<DrainCell, "bytes" | "processes" | "statistics">;
+
+/** The first is the main one, and the only one that is also run without statistics. */
+function cellsOf({ payloads, processes }: Sizes["drain"]): Cell[] {
+  const analyzed = payloads.flatMap((bytes) =>
+    processes.map((count): Cell => ({ bytes, processes: count, statistics: "analyzed" })),
+  );
+  const [main, ...others] = analyzed;
+  return main === undefined ? [] : [main, { ...main, statistics: "none" }, ...others];
+}
+
 /** Queues full of no-op jobs: how fast are they empty? */
 export const drain: Scenario<DrainCell[]> = {
   name: "drain",
   run: async (context) => {
     const { rounds, drain } = context.sizes;
     const cells: DrainCell[] = [];
-    for (const bytes of drain.payloads) {
-      for (const processes of drain.processes) {
-        const isMain = bytes === drain.payloads[0] && processes === 1;
-        const contenders = [
-          ...atBest,
-          ...(context.hasRedis ? [onRedis] : []),
-          ...(isMain ? atDefaults : []),
-        ];
-        const runs = new Map(contenders.map(({ contender }) => [contender, [] as DrainRun[]]));
-        for (let round = 1; round <= rounds; round += 1) {
-          for (const { contender, concurrency } of contenders) {
-            const what = `drain ${bytes} B, ${processes} processes, ${title(contender)}`;
-            const run = await attempt(context, what, () =>
-              drainOnce(context, contender, concurrency, { bytes, processes }),
-            );
-            if (run === null) continue;
-            runs.get(contender)?.push(run);
-            context.log(`${what}, round ${round}: ${Math.round(run.perSecond)} jobs/s`);
-          }
-        }
+    for (const cell of cellsOf(drain)) {
+      const { bytes, processes, statistics } = cell;
+      const isMain = bytes === drain.payloads[0] && processes === 1;
+      const contenders = [
+        ...atBest,
+        ...(context.hasRedis && statistics === "analyzed" ? [onRedis] : []),
+        ...(isMain && statistics === "analyzed" ? atDefaults : []),
+      ];
+      const runs = new Map(contenders.map(({ contender }) => [contender, [] as DrainRun[]]));
+      for (let round = 1; round <= rounds; round += 1) {
         for (const { contender, concurrency } of contenders) {
-          const own = runs.get(contender) ?? [];
-          cells.push({ bytes, processes, contender: title(contender), concurrency, runs: own });
+          const what = `drain ${bytes} B, ${processes} processes, statistics ${statistics}, ${title(contender)}`;
+          const run = await attempt(context, what, () =>
+            drainOnce(context, contender, concurrency, cell),
+          );
+          if (run === null) continue;
+          runs.get(contender)?.push(run);
+          context.log(`${what}, round ${round}: ${Math.round(run.perSecond)} jobs/s`);
         }
+      }
+      for (const { contender, concurrency } of contenders) {
+        const own = runs.get(contender) ?? [];
+        cells.push({ ...cell, contender: title(contender), concurrency, runs: own });
       }
     }
     return cells;
