@@ -52,7 +52,8 @@ function drainAims({ drain = [] }: Outcomes): Aim[] {
     against(best, "pg-boss, best", 4, "none"),
     against(best, "bullmq-postgres, best", 4),
     against(best, "bullmq-redis, best", 2),
-    against(best, "the limit", 0.6),
+    // Where it is fastest: with statistics its bare statements are planned worse.
+    against(best, "the limit", 0.6, "none"),
   ];
 }
 
