@@ -76,6 +76,26 @@ describe("a job that is committed late, with an early place in the order", () =>
     expect(blocked).toBe(false);
   });
 
+  it("is claimed within a second where claims take hundreds of jobs at once, and come back short", async () => {
+    await passBy(600);
+    const { jobs, blocked } = await claim(1_000);
+    expect(jobs.length).toBeGreaterThan(500);
+    expect(jobs.map(({ id }) => id)).not.toContain(late);
+    // Not a true answer yet: whoever asked asks again.
+    expect(blocked).toBe(true);
+    await addBacklog(pool, { kind: "a", count: 600 });
+    now += 1_000;
+    expect((await claim(1_000)).jobs[0]?.id).toBe(late);
+  });
+
+  it("is claimed at once as soon as little comes", async () => {
+    await passBy(600);
+    await claim(1_000);
+    const { jobs, blocked } = await claim(1_000);
+    expect(jobs.map(({ id }) => id)).toEqual([late]);
+    expect(blocked).toBe(false);
+  });
+
   it("is returned in its place among those of a claim that looked twice", async () => {
     await passBy(60);
     const { jobs } = await claim(100);
@@ -112,6 +132,18 @@ describe("while claims take everything that waits", () => {
     now += 1_000;
     await addBacklog(pool, { kind: "a", count: 5 });
     expect(await statementsOf(5)).toEqual(["claim_all"]);
+  });
+
+  it("after one that took hundreds the larger one begins where that ended, until little comes", async () => {
+    await addBacklog(pool, { kind: "a", count: 600 });
+    expect(await statementsOf(1_000)).toEqual(["claim_all"]);
+    for (let n = 0; n < 3; n += 1) {
+      now += 50;
+      await addBacklog(pool, { kind: "a", count: 600 });
+      expect(await statementsOf(1_000)).toEqual(["claim"]);
+    }
+    expect(await statementsOf(1_000)).toEqual(["claim", "claim"]);
+    expect(await statementsOf(1_000)).toEqual(["claim_all"]);
   });
 
   it("it takes whatever may be asked for", async () => {

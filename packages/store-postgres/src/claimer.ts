@@ -25,6 +25,13 @@ const firstDue: Mark = [
 ];
 
 /**
+ * Where a claim brings as many jobs as these, the next one begins behind its marks even if it took everything that
+ * waited. A worker that keeps up with its producers takes everything again and again, and where a snapshot is held
+ * open each walk from the start would pass all the rows that have ended since: they cannot be cleaned up.
+ */
+const manyJobs = 500;
+
+/**
  * Claims for one worker session. Usually one statement; two where scheduled jobs are known to be due, which are
  * promoted first; three where the claim itself found that out. A claim behind marks that came back short is made
  * once more without them, so that an empty answer is a true one.
@@ -68,12 +75,17 @@ export class Claimer {
     const marked = hasMarks && !this.#ready.isFullWalkDue(this.#now());
     const dueBefore = this.#dueAt <= this.#now();
     let answer = await this.#promoteAndClaim(request, marked, dueBefore);
-    if (marked && answer.jobs.length < request.limit) {
+    const isShort = answer.jobs.length < request.limit;
+    const isBusy = answer.jobs.length >= manyJobs;
+    if (marked && isShort && isBusy) {
+      // What lies before the marks waits for the walk that is due within a second: the answer is no true one yet.
+      answer = { ...answer, held: true };
+    } else if (marked && isShort) {
       const rest = remainder(request, answer.jobs);
       if (rest !== null) answer = together(answer, await this.#promoteAndClaim(rest, false, false));
     }
     // What came back short has looked at everything: there is nothing to begin behind.
-    if (answer.jobs.length < request.limit) {
+    if (answer.jobs.length < request.limit && !isBusy) {
       this.#ready.forget();
       this.#due.forget();
     }
