@@ -77,12 +77,12 @@ export class Claimer {
     let answer = await this.#promoteAndClaim(request, marked, dueBefore);
     const isShort = answer.jobs.length < request.limit;
     const isBusy = answer.jobs.length >= manyJobs;
-    if (marked && isShort && isBusy) {
-      // What lies before the marks waits for the walk that is due within a second: the answer is no true one yet.
-      answer = { ...answer, held: true };
-    } else if (marked && isShort) {
-      const rest = remainder(request, answer.jobs);
-      if (rest !== null) answer = together(answer, await this.#promoteAndClaim(rest, false, false));
+    const rest = marked && isShort ? remainder(request, answer.jobs) : null;
+    if (rest !== null) {
+      // What lies before the marks of a busy queue waits for the next walk: until then this is no true answer.
+      answer = isBusy
+        ? { ...answer, held: true }
+        : together(answer, await this.#promoteAndClaim(rest, false, false));
     }
     // What came back short has looked at everything: there is nothing to begin behind.
     if (answer.jobs.length < request.limit && !isBusy) {
