@@ -559,7 +559,7 @@ $function$
 ;
 
 CREATE OR REPLACE FUNCTION public.venturi_merge_candidates_v1(keys jsonb)
- RETURNS TABLE(ord integer, candidate text)
+ RETURNS TABLE(ord integer, candidate text, known text)
  LANGUAGE plpgsql
  SECURITY DEFINER
  SET search_path TO 'pg_catalog', 'pg_temp'
@@ -574,7 +574,7 @@ begin
     select (hashtext(k.id || ':' || u.dedup_key) & 1023)::integer
     from jsonb_to_recordset(keys) u(kind text, dedup_key text, wait boolean) join "public"."venturi_kinds" k on k.name = u.kind
     where u.wait));
-  -- The pending jobs of each { kind, dedup_key, limit?, wait? }, smallest seq first, with all that a merge function sees:
+  -- The pending jobs of each { kind, dedup_key, limit?, wait?, ids? }, smallest seq first, with all that a merge function sees:
   -- of the journal the latest hundred entries, since a counter that everybody adds to has one for each of them.
   return query
   select u.ord::integer, jsonb_build_object(
@@ -585,13 +585,21 @@ begin
           'detail', e.detail, 'worker', w.name, 'started_ms', extract(epoch from e.started_at) * 1000,
           'recorded_ms', extract(epoch from e.recorded_at) * 1000) order by e.entry_no), '[]')
         from (select j.* from "public"."venturi_journal" j where j.job_id = q.job_id order by j.entry_no desc limit 100) e
-        left join "public"."venturi_workers" w on w.id = e.worker_id))::text
+        left join "public"."venturi_workers" w on w.id = e.worker_id))::text, null::text
   from rows from (jsonb_to_recordset(keys) as (kind text, dedup_key text, "limit" integer)) with ordinality u(kind, dedup_key, most, ord)
   join "public"."venturi_kinds" k on k.name = u.kind
   cross join lateral (select p.* from "public"."venturi_queue" p
     where p.kind_id = k.id and p.dedup_key = u.dedup_key and p.claimed_by is null order by p.seq limit u.most) q
   join "public"."venturi_jobs" b on b.id = q.job_id
   order by u.ord, q.seq;
+  -- Of the ids that come with a key, those that an earlier call brought in: nothing will become of them.
+  if jsonb_path_exists(keys, '$[*].ids') then
+    return query
+    select u.ord::integer, null::text, i.id::text
+    from rows from (jsonb_to_recordset(keys) as (ids uuid[])) with ordinality u(ids, ord) cross join lateral unnest(u.ids) i(id)
+    where exists (select 1 from "public"."venturi_jobs" b where b.id = i.id)
+      or exists (select 1 from "public"."venturi_journal" e where e.incoming_id = i.id);
+  end if;
 end
 $function$
 ;

@@ -1,9 +1,9 @@
 import { dateOf } from "./duration.ts";
-import { fromUuid } from "./job-id.ts";
+import { fromUuid, type JobId, toUuid } from "./job-id.ts";
 import type { JournalEntry } from "./journal.ts";
 import type { MergeCandidate } from "./merge-plan.ts";
 import { priorityOfTier } from "./priority.ts";
-import type { FindCandidatesRequest } from "./store.ts";
+import type { FindCandidatesRequest, FindCandidatesResult } from "./store.ts";
 import { column } from "./wire-column.ts";
 
 type Key = FindCandidatesRequest["keys"][number];
@@ -11,10 +11,11 @@ type Key = FindCandidatesRequest["keys"][number];
 /** The JSON array that the SQL function `{prefix}_merge_candidates_v1` takes. */
 export function encodeMergeKeys(keys: readonly Key[], wait = false): string {
   return JSON.stringify(
-    keys.map(({ kind, dedupKey, limit }) => ({
+    keys.map(({ kind, dedupKey, limit, ids }) => ({
       kind,
       dedup_key: dedupKey,
       limit,
+      ids: ids?.map(toUuid),
       wait: wait || undefined,
     })),
   );
@@ -45,19 +46,25 @@ interface WireEntry {
   readonly recorded_ms: number;
 }
 
-/** The rows of the function, `ord` from 1 and `candidate` as JSON text, sorted to their keys. */
+/** The rows of the function, `ord` from 1, each with a `candidate` as JSON text or an id that is `known`. */
 export function decodeMergeCandidates(
   keys: readonly Key[],
   rows: readonly unknown[],
-): MergeCandidate[][] {
+): Required<FindCandidatesResult> {
   const candidates = keys.map((): MergeCandidate[] => []);
+  const known: JobId[] = [];
   for (const row of rows) {
+    const id = column(row, "known", 2);
+    if (typeof id === "string") {
+      known.push(fromUuid(id));
+      continue;
+    }
     const index = Number(column(row, "ord", 0)) - 1;
     const key = keys[index];
     const candidate = String(column(row, "candidate", 1));
     if (key !== undefined) candidates[index]?.push(toCandidate(JSON.parse(candidate), key.kind));
   }
-  return candidates;
+  return { candidates, known };
 }
 
 function toCandidate(wire: WireCandidate, kind: string): MergeCandidate {

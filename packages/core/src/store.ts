@@ -94,6 +94,8 @@ export interface FindCandidatesRequest {
     readonly dedupKey: string;
     /** How many at most; absent: all. */
     readonly limit?: number;
+    /** Jobs of this key that are about to be stored: which of them are known is asked as well. */
+    readonly ids?: readonly JobId[];
   }[];
   /** After a lost race: looks once those who are merging into these keys at the moment have ended. */
   readonly wait?: boolean;
@@ -103,6 +105,12 @@ export interface FindCandidatesRequest {
 export interface FindCandidatesResult {
   /** For each key in order: its pending jobs. */
   readonly candidates: readonly (readonly MergeCandidate[])[];
+  /**
+   * Of the `ids` that were asked about, those that an earlier call brought in, whatever has become of them: storing
+   * them again changes nothing. Absent: the store does not look; then `enqueue` says so, in the error that it refuses
+   * a decision with, which a transaction does not survive.
+   */
+  readonly known?: readonly JobId[];
 }
 
 // ── working ──────────────────────────────────────────────────────────────────────────────────────────────────────

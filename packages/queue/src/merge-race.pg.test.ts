@@ -1,5 +1,5 @@
 import { EventEmitter, once } from "node:events";
-import { defineTask } from "@venturi/core";
+import { defineTask, type JobId } from "@venturi/core";
 import { PostgresStore } from "@venturi/store-postgres";
 import type pg from "pg";
 import * as v from "valibot";
@@ -127,6 +127,44 @@ describe("within a transaction", () => {
       });
       expect(await payloads()).toEqual([n]);
     }
+  });
+
+  describe("a known job and a new one of its key go together, where the known one", () => {
+    const [id, later] = ["01ARZ3NDEKTSV4RRFFQ69G5FAV", "01ARZ3NDEKTSV4RRFFQ69G5FAW"] as const;
+
+    async function storeTogether(known: JobId): Promise<readonly JobId[]> {
+      return transaction(async (client) => {
+        const within = new Queue(pool).within(client);
+        const stored = await within.enqueueMany([{ job: add(1), id: known }, add(10), add(20)]);
+        await client.query("commit");
+        return stored;
+      });
+    }
+
+    it("is pending", async () => {
+      await operator.enqueue(add(1), { id });
+      expect(await storeTogether(id)).toEqual([id, id, id]);
+      expect(await payloads()).toEqual([31]);
+    });
+
+    it.each(["running", "completed"])("is %s", async (state) => {
+      await operator.enqueue(add(1), { id });
+      const held = await claim("add");
+      if (state === "completed") await held.settle("completed");
+      const [first, second, third] = await storeTogether(id);
+      expect([first, third]).toEqual([id, second]);
+      expect(second).not.toBe(id);
+      expect((await payloads()).sort()).toEqual([1, 30]);
+    });
+
+    it("was merged into one that has ended", async () => {
+      await operator.enqueue(add(1), { id });
+      await operator.enqueue(add(2), { id: later });
+      await claim("add", "completed");
+      const [first, second, third] = await storeTogether(later);
+      expect([first, third]).toEqual([id, second]);
+      expect((await payloads()).sort()).toEqual([3, 30]);
+    });
   });
 
   it.each(["read committed", "repeatable read", "serializable"])(

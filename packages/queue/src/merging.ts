@@ -2,6 +2,7 @@ import {
   type EnqueuedJob,
   type EnqueueJob,
   type FindCandidatesRequest,
+  type FindCandidatesResult,
   isVenturiError,
   type JobId,
   type Logger,
@@ -36,7 +37,7 @@ export interface MergingPort {
   readonly findCandidates: (
     keys: FindCandidatesRequest["keys"],
     wait: boolean,
-  ) => Promise<readonly (readonly MergeCandidate[])[]>;
+  ) => Promise<FindCandidatesResult>;
   readonly logger: Logger;
 }
 
@@ -155,16 +156,22 @@ async function readAndPlan(
   wait: boolean,
 ): Promise<readonly MergePlan[]> {
   for (let limit = firstLimit; ; limit *= limitGrowth) {
-    const candidates = await port.findCandidates(
-      keys.map(({ kind, dedupKey }) => ({ kind, dedupKey, limit })),
+    const found = await port.findCandidates(
+      keys.map(({ kind, dedupKey, jobs }) => ({ kind, dedupKey, limit, ...idsToLookUp(jobs) })),
       wait,
     );
     const now = new Date();
+    const repeated = new Set([...known, ...(found.known ?? [])]);
     const plans = await Promise.all(
-      keys.map((key, index) => planInTime(key, candidates[index] ?? [], now, known)),
+      keys.map((key, index) => planInTime(key, found.candidates[index] ?? [], now, repeated)),
     );
     if (plans.every(({ skipped }) => skipped.length < limit)) return plans;
   }
+}
+
+/** What becomes of a job matters to those behind it: nothing, where its id is known already. */
+function idsToLookUp(jobs: readonly QueuedJob[]): { readonly ids?: readonly JobId[] } {
+  return jobs.length > 1 ? { ids: jobs.map(({ id }) => id) } : {};
 }
 
 /** A schema that hangs must not hold up everybody's merges. */

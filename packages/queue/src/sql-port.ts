@@ -24,7 +24,7 @@ export function sqlPort(runner: Runner, names: Names, logger: Logger): MergingPo
   };
   const candidates = {
     name: statementName(names, "merge_v1"),
-    text: `select ord, candidate from ${qualifiedName(names, "merge_candidates_v1")}($1::text::jsonb)`,
+    text: `select ord, candidate, known from ${qualifiedName(names, "merge_candidates_v1")}($1::text::jsonb)`,
   };
   return {
     logger,

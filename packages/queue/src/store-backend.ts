@@ -46,7 +46,7 @@ export function storeBackend(store: ProducerStore, options: QueueOptions = {}): 
 function storePort(store: ProducerStore, logger: Logger): MergingPort {
   return {
     enqueue: async (jobs) => (await store.enqueue({ jobs })).jobs,
-    findCandidates: async (keys, wait) => (await store.findCandidates({ keys, wait })).candidates,
+    findCandidates: (keys, wait) => store.findCandidates({ keys, wait }),
     logger,
   };
 }

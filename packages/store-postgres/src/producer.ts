@@ -42,7 +42,7 @@ export function createProducer(options: ProducerOptions): ProducerStore {
       if (keys.length === 0) return { candidates: [] };
       try {
         const rows = await connection.run(statements.findCandidates, [encodeMergeKeys(keys, wait)]);
-        return { candidates: decodeMergeCandidates(keys, rows) };
+        return decodeMergeCandidates(keys, rows);
       } catch (error) {
         throw toDatabaseError(error, { doing: "read what may be merged with", prefix });
       }

@@ -32,7 +32,7 @@ import {
 } from "@venturi/core";
 import type { Clock } from "./manual-clock.ts";
 import { claim } from "./memory/claiming.ts";
-import { enqueue, findCandidates } from "./memory/enqueuing.ts";
+import { enqueue, findCandidates, isKnown } from "./memory/enqueuing.ts";
 import { beat, findStale, liveWorkers, startWorker, stopWorker } from "./memory/liveness.ts";
 import { cancel, cleanup, queryJobs, readJournal, retry, stats } from "./memory/operating.ts";
 import { toJobRecord } from "./memory/records.ts";
@@ -100,6 +100,7 @@ export class MemoryStore implements Store<never>, Notifier {
     signal?.throwIfAborted();
     return {
       candidates: keys.map((key) => findCandidates(this.#tables, key)),
+      known: keys.flatMap(({ ids = [] }) => ids.filter((id) => isKnown(this.#tables, id))),
     };
   }
 

@@ -4,11 +4,12 @@ import { type Statement, statement } from "./statement.ts";
 /**
  * The pending jobs of some keys with all that a merge function sees, through the function that every producer calls;
  * see `migrations/0001-initial/enqueue.ts`, which also holds how a decision is applied.
- * Index: `queue_dedup_idx (kind_id, dedup_key, seq)`. Parameters: 1 JSON array of `{ kind, dedup_key }`.
+ * Index: `queue_dedup_idx (kind_id, dedup_key, seq)`. Parameters: 1 JSON array of
+ * `{ kind, dedup_key, limit?, wait?, ids? }`.
  */
 export function findCandidates(n: Names): Statement {
   return statement(
     "find_candidates",
-    `select ord, candidate from ${n.of("merge_candidates_v1")}($1::text::jsonb)`,
+    `select ord, candidate, known from ${n.of("merge_candidates_v1")}($1::text::jsonb)`,
   );
 }

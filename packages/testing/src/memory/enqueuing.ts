@@ -252,6 +252,11 @@ function wholeMs(epochMs: number): number {
 const journalLimit = 1_000;
 
 /** The pending jobs of a kind and key, with all that a merge function sees. */
+/** Whether an earlier call brought a job in, as one of its own or merged into another. */
+export function isKnown(tables: Tables, id: JobId): boolean {
+  return tables.bodies.has(id) || tables.incoming.has(id);
+}
+
 export function findCandidates(
   tables: Tables,
   { kind, dedupKey, limit }: FindCandidatesRequest["keys"][number],

@@ -190,6 +190,26 @@ export const mergeTopic: Topic = {
       },
     },
     {
+      name: "findCandidates tells which of the jobs to come are known, whatever has become of them",
+      check: async (bench) => {
+        const ended = await bench.running({ dedupKey: "k" });
+        await bench.settle(ended, "completed");
+        const pending = await bench.add({ dedupKey: "k" });
+        const merged = bench.job({ dedupKey: "k" });
+        await bench.store.enqueue({ jobs: [merged] });
+        const ids = [bench.job({}).id, ended.id, merged.id, pending];
+        const keys = [{ kind: "a", dedupKey: "k", ids }];
+        const { known } = await bench.store.findCandidates({ keys });
+        // Without transactions the error of an enqueue will do.
+        if (known === undefined && !bench.store.capabilities.transactions) return;
+        equal([...(known ?? [])].sort(), [ended.id, merged.id, pending].sort());
+        const { known: none = [] } = await bench.store.findCandidates({
+          keys: [{ kind: "a", dedupKey: "k" }],
+        });
+        equal(none, []);
+      },
+    },
+    {
       name: "a decision is applied to the candidate that it is about",
       check: async (bench) => {
         await bench.add({ dedupKey: "k" });

@@ -114,9 +114,9 @@ export async function compareAll(model: Model, pair: Pair): Promise<void> {
     "findCandidates of every key",
     (store) =>
       store.findCandidates({
-        keys: kinds.flatMap((kind) => keys.map((dedupKey) => ({ kind, dedupKey }))),
+        keys: kinds.flatMap((kind) => keys.map((dedupKey) => ({ kind, dedupKey, ids: model.ids }))),
       }),
-    ({ candidates }) => candidates,
+    ({ candidates, known = [] }) => ({ candidates, known: [...known].sort() }),
   );
 }
 
