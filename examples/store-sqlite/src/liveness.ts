@@ -65,7 +65,11 @@ export function beat(
   const next = judged.flatMap(({ silentMs, limits }) =>
     limits.map((limit) => limit - silentMs).filter((ms) => ms > 0),
   );
-  return { silent, nextSuspectMs: next.length === 0 ? null : Math.min(...next) };
+  return {
+    silent,
+    nextSuspectMs: next.length === 0 ? null : Math.min(...next),
+    others: judged.filter(({ row, silentMs }) => silentMs < row.worker_timeout_ms).length,
+  };
 }
 
 /** Silent for its own timeout, or without a row. */
@@ -73,6 +77,9 @@ export function isDead(database: Database, worker: WorkerId): boolean {
   const sql = "select 1 from workers where id = ? and beat_at + worker_timeout_ms > ?";
   return database.get(sql, worker, database.now()) === undefined;
 }
+
+/** Overdue for so long, in milliseconds, a claim is nobody's any more, though its worker lives. */
+const forgottenMs = 60_000;
 
 export function findStale(
   database: Database,
@@ -90,9 +97,10 @@ export function findStale(
   for (const { worker, overdueOnly } of holders) if (!overdueOnly) giveUp(database, worker);
   if (orphans) {
     const orphaned = database.all<JobRow>(
-      `select * from jobs where state = 'claimed' and claimed_by not in (
-        select id from workers where stopping_at is null or beat_at + worker_timeout_ms > ?)`,
+      `select * from jobs where state = 'claimed' and (claimed_by not in (
+        select id from workers where stopping_at is null or beat_at + worker_timeout_ms > ?) or lease_expires_at <= ?)`,
       now,
+      now - forgottenMs,
     );
     // A holder that was named may have ended as well.
     const known = new Set(claims.map(({ id }) => id));

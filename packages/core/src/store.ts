@@ -248,6 +248,8 @@ export interface BeatResult {
   readonly silent: readonly SilentWorker[];
   /** Milliseconds until the next live worker becomes suspect or dead if it stays silent; null: there is no other. */
   readonly nextSuspectMs: number | null;
+  /** How many other workers live: they share the slow looks for orphans. Absent: unknown, each looks as if alone. */
+  readonly others?: number;
   /** How long the database server has been up, in milliseconds: after an outage everyone beats before anyone recovers. */
   readonly serverUpMs: number;
 }
@@ -255,7 +257,10 @@ export interface BeatResult {
 export interface FindStaleRequest {
   /** Silent workers whose claims are looked for: all of them, or the overdue ones only. */
   readonly holders: readonly { readonly worker: WorkerId; readonly overdueOnly: boolean }[];
-  /** Also claims whose worker has no row at all. */
+  /**
+   * Also claims that nobody answers for: their worker has no row or has ended, or they have been overdue for a minute,
+   * in which a worker that lives deals with its own.
+   */
   readonly orphans: boolean;
   readonly limit: number;
   readonly signal?: AbortSignal | undefined;

@@ -55,6 +55,7 @@ export class Liveness {
     return {
       silent,
       nextSuspectMs: (first?.["next_suspect_ms"] ?? null) as number | null,
+      others: first?.["others"] as number,
       serverUpMs: first?.["server_up_ms"] as number,
     };
   }

@@ -177,7 +177,10 @@ describe("claims", () => {
     const heard = await heardWhile(
       () =>
         running(worker, () =>
-          until(async () => (await queue.job(ids[0] as JobId))?.status === "completed"),
+          until(async () => {
+            const [first, second] = await Promise.all(ids.map((id) => queue.job(id)));
+            return first?.status === "completed" && second?.status === "dead";
+          }),
         ),
       (event) => {
         if (event.channel === "venturi:recover")

@@ -20,6 +20,8 @@ export interface Beat {
    * this worker's own beats failed: then everyone was silent, and everyone beats before anyone recovers.
    */
   readonly mayTakeFromDead: boolean;
+  /** How many other workers live, as far as the store knows. */
+  readonly others: number;
   /** Whether this worker's own beats had stopped for so long that others took it for dead. */
   readonly wasSilent: boolean;
 }
@@ -110,8 +112,8 @@ export class Heartbeat {
     this.#lastSentAt = sentAt;
     const isSettledIn =
       result.serverUpMs >= workerTimeoutMs && now - this.#gapEndedAt >= workerTimeoutMs;
-    const { silent } = result;
-    if (!this.#stopped) onBeat({ silent, mayTakeFromDead: isSettledIn, wasSilent });
+    const { silent, others = 0 } = result;
+    if (!this.#stopped) onBeat({ silent, others, mayTakeFromDead: isSettledIn, wasSilent });
     // The interval counts from sending to sending, so that a slow answer does not make this worker look silent.
     const rest = this.#intervalMs(heartbeatMs) - (now - sentAt);
     return Math.max(

@@ -1,6 +1,7 @@
 import {
   Backoff,
   type FindStaleRequest,
+  type Logger,
   type Recovery,
   type SilentWorker,
   type StaleClaim,
@@ -17,6 +18,7 @@ const other = 2;
 let clock: ManualClock;
 let start: number;
 let records: LogRecord[];
+let logger: Logger;
 /** What the store holds of stale claims. */
 let stale: StaleClaim[];
 let scans: { readonly at: number; readonly request: FindStaleRequest }[];
@@ -27,8 +29,7 @@ let apply: (recovery: Recovery) => boolean;
 let service: RecoveryService;
 
 beforeEach(() => {
-  const recording = recordingLogger();
-  records = recording.records;
+  ({ records, logger } = recordingLogger());
   clock = new ManualClock();
   start = clock.now();
   stale = [];
@@ -37,7 +38,11 @@ beforeEach(() => {
   ownDone = [];
   refuse = () => undefined;
   apply = () => true;
-  service = new RecoveryService({
+  service = recovery();
+});
+
+function recovery({ sweepsFirst = false, random = () => 0.5 } = {}): RecoveryService {
+  return new RecoveryService({
     store: {
       findStale: async (request) => {
         scans.push({ at: clock.now() - start, request });
@@ -62,13 +67,15 @@ beforeEach(() => {
     },
     worker: me,
     clock,
-    logger: recording.logger,
+    logger,
     jitterFraction: 0,
+    sweepsFirst,
+    random,
     backoffOf: () => new Backoff(),
     onRecovered: () => undefined,
     onOwnDone: ({ jobId }) => ownDone.push(jobId),
   });
-});
+}
 
 /** A job id that ends in a name. */
 function idOf(name: string): string {
@@ -83,7 +90,7 @@ function claimOf(name: string, overrides: Partial<StaleClaim> = {}): StaleClaim 
 
 function silent({ dead = true, mayTakeFromDead = true } = {}) {
   const worker: SilentWorker = { worker: other, name: "other", silentMs: 40_000, dead };
-  service.report({ silent: [worker], mayTakeFromDead });
+  service.report({ silent: [worker], mayTakeFromDead, others: 0 });
 }
 
 const holdersOf = (index: number) => scans[index]?.request.holders;
@@ -117,7 +124,7 @@ describe("whose claims are looked for", () => {
     silent();
     await clock.advance(2_000);
     expect(scans).toHaveLength(2);
-    service.report({ silent: [], mayTakeFromDead: true });
+    service.report({ silent: [], mayTakeFromDead: true, others: 0 });
     silent();
     await clock.advance(2_000);
     expect(scans).toHaveLength(3);
@@ -131,6 +138,41 @@ describe("whose claims are looked for", () => {
       [60_000, true],
       [120_000, true],
     ]);
+  });
+});
+
+describe("with others that live, the slow sweep", () => {
+  const sweeps = () => scans.map(({ at }) => at);
+  const hear = (others: number) => service.report({ silent: [], mayTakeFromDead: true, others });
+
+  test("begins at some moment of a round, in which each of them sweeps once", async () => {
+    hear(3);
+    await service.start();
+    await clock.advance(600_000);
+    expect(sweeps()).toEqual([120_000, 360_000, 600_000]);
+  });
+
+  test("is not waited for longer because others have come", async () => {
+    await service.start();
+    hear(9);
+    await clock.advance(60_000);
+    expect(sweeps()).toEqual([0, 60_000]);
+  });
+
+  test("takes over from those that have gone", async () => {
+    hear(99);
+    await service.start();
+    await clock.advance(1_000);
+    hear(0);
+    await clock.advance(30_000);
+    expect(sweeps()).toEqual([31_000]);
+  });
+
+  test("comes first where it was asked to", async () => {
+    service = recovery({ sweepsFirst: true });
+    hear(99);
+    await service.start();
+    expect(sweeps()).toEqual([0]);
   });
 });
 

@@ -18,7 +18,10 @@ import { isRetryable, Trouble } from "./trouble.ts";
 const scanLimit = 1_000;
 /** No two scans follow each other faster, in milliseconds. */
 const scanIntervalMs = 1_000;
-/** The slow pass over all claims: at least this far apart, in milliseconds, and never more than a hundredth of the time. */
+/**
+ * The slow pass over all claims, of all live workers together: at least this far apart, in milliseconds, and never
+ * more than a hundredth of the time.
+ */
 const leastSweepIntervalMs = 60_000;
 const sweepShare = 100;
 
@@ -43,6 +46,10 @@ export interface RecoveryOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly jitterFraction: number;
+  /** Whether to begin with a sweep, however many others there are. */
+  readonly sweepsFirst: boolean;
+  /** @defaultValue Math.random */
+  readonly random?: () => number;
   /**
    * The backoff of the claim's task where it is known and the payload decodes in time, else the worker's. Never
    * throws, and never takes long.
@@ -75,23 +82,33 @@ export class RecoveryService {
   #cancelTimer: CancelTimer | null = null;
   #scanAt = Number.POSITIVE_INFINITY;
   #lastScanAt = Number.NEGATIVE_INFINITY;
-  #sweepAt: number;
+  #sweepAt = Number.POSITIVE_INFINITY;
+  #sweepIntervalMs = leastSweepIntervalMs;
+  /** Other live workers, which sweep as well. */
+  #others = 0;
 
   constructor(options: RecoveryOptions) {
     const { clock, logger } = options;
     this.#options = options;
     this.#trouble = new Trouble({ clock, logger, doing: "recover stale claims" });
-    this.#sweepAt = clock.now();
   }
 
-  /** Starts with a sweep; resolves after it. */
+  /** Starts with a sweep, unless others are there to make it sooner or later; resolves after it. */
   async start(): Promise<void> {
+    const { clock, sweepsFirst } = this.#options;
+    if (sweepsFirst || this.#others === 0) this.#sweepAt = clock.now();
+    else this.#sweepInTurn();
     this.#arm();
     await this.#working;
   }
 
-  /** Hears who has gone silent. */
-  report({ silent, mayTakeFromDead }: Pick<Beat, "silent" | "mayTakeFromDead">): void {
+  /** Hears who has gone silent, and how many others there are. */
+  report({ silent, mayTakeFromDead, others }: Omit<Beat, "wasSilent">): void {
+    const isJoined = this.#sweepAt < Number.POSITIVE_INFINITY;
+    const fewer = others < this.#others;
+    this.#others = others;
+    // Whoever has gone may have been the next to sweep.
+    if (fewer && isJoined) this.#sweepInTurn();
     this.#silent = new Map(silent.map(({ worker, dead }) => [worker, dead && mayTakeFromDead]));
     // Whoever beats again may hold claims again.
     for (const worker of this.#cleared) if (!this.#silent.get(worker)) this.#cleared.delete(worker);
@@ -123,6 +140,17 @@ export class RecoveryService {
     this.#cancelTimer?.();
     this.#abort.abort();
     await this.#working;
+  }
+
+  /** Some time in a round, in which each live worker sweeps once; never later than before. */
+  #sweepInTurn(): void {
+    const { clock, random = Math.random } = this.#options;
+    this.#sweepAt = Math.min(this.#sweepAt, clock.now() + random() * this.#roundMs());
+    this.#arm();
+  }
+
+  #roundMs(): number {
+    return this.#sweepIntervalMs * (this.#others + 1);
   }
 
   #holders(): { worker: WorkerId; overdueOnly: boolean }[] {
@@ -207,8 +235,8 @@ export class RecoveryService {
     const holders = [...this.#holders(), { worker, overdueOnly: true }];
     const { isComplete } = await this.#findAndRecover(holders, true);
     const took = clock.now() - startedAt;
-    const interval = Math.max(leastSweepIntervalMs, took * sweepShare);
-    this.#sweepAt = clock.now() + (isComplete ? interval : scanIntervalMs);
+    this.#sweepIntervalMs = Math.max(leastSweepIntervalMs, took * sweepShare);
+    this.#sweepAt = clock.now() + (isComplete ? this.#roundMs() : scanIntervalMs);
   }
 
   async #findAndRecover(holders: { worker: WorkerId; overdueOnly: boolean }[], orphans: boolean) {

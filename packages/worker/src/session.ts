@@ -102,6 +102,8 @@ class Session {
     this.#recovery = new RecoveryService({
       ...common,
       jitterFraction,
+      // With `once` there may be no second chance.
+      sweepsFirst: once,
       backoffOf: (claim) => policy.recoveryBackoff(claim),
       isWaiting: (claim) => claim.holder === worker && this.#dispatcher.isWaiting(claim),
       onRecovery: (claim, recovery) => events.recovered(claim, recovery),

@@ -25,6 +25,7 @@ export function beat(n: Names): Statement {
 )
 select (extract(epoch from statement_timestamp() - pg_postmaster_start_time()) * 1000)::float8 as server_up_ms,
   ${msUntil(n, "(select min(next_at) from others)")} as next_suspect_ms,
+  (select count(*)::int4 from others where not dead) as others,
   s.id, s.name, s.silent_ms, s.dead::int4 as dead
 from (select 1) one left join others s on s.suspect or s.dead
 order by s.silent_ms desc`,

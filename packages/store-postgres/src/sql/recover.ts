@@ -32,15 +32,15 @@ export function findStale(n: Names): Statement {
 
 /**
  * Stale claims as {@link findStale} finds them, and with them those that nobody answers for: their worker has no row,
- * or one that ended or was given up and has not beaten since, or whose lease is over. A walk over the live table; its caller spaces it out.
- * Parameters as there.
+ * or one that ended or was given up and has not beaten since, or whose lease is over; or their leases ended a minute
+ * ago, though their worker lives. A walk over the live table; its callers space it out. Parameters as there.
  */
 export function findOrphans(n: Names): Statement {
   // Each list of workers is read once: looked up for every claim, they would be nearly all of the walk's cost.
   const beating = `${silentAt(n)} > ${n.of("clock")}()`;
   const workers = (which: string) => `(select w.id from ${n.of("workers")} w where ${which})`;
   const orphan = `q.claimed_by is not null
-    and (q.claimed_by not in ${workers(`w.stopping_at is null or ${beating}`)}
+    and (${overdue(n, "q", "interval '1 minute'")} or q.claimed_by not in ${workers(`w.stopping_at is null or ${beating}`)}
       or ${overdue(n, "q")} and q.claimed_by in ${workers(`w.stopping_at is not null and ${beating}`)})`;
   return statement(
     "find_orphans",
@@ -54,8 +54,9 @@ export function findOrphans(n: Names): Statement {
 }
 
 /** Whether a claim's lease has passed; one without a lease, which only a hand can have written, has none to wait for. */
-function overdue(n: Names, row: string): string {
-  return `coalesce(${row}.lease_expires_at, 'epoch') <= ${n.of("clock")}()`;
+function overdue(n: Names, row: string, since?: string): string {
+  const at = since === undefined ? "" : ` - ${since}`;
+  return `coalesce(${row}.lease_expires_at, 'epoch') <= ${n.of("clock")}()${at}`;
 }
 
 function staleClaims(n: Names, which: string, all: string, limit: string): string {

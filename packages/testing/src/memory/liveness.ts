@@ -7,6 +7,9 @@ import type {
 } from "@venturi/core";
 import { type Claim, type LiveJob, maxSpanMs, type Tables, type WorkerRow } from "./tables.ts";
 
+/** A claim that has been overdue for so long is nobody's any more, though its worker lives. */
+const forgottenMs = 60_000;
+
 export function startWorker(tables: Tables, registration: WorkerRegistration): WorkerId {
   const id = tables.nextWorker();
   const beatAt = tables.now();
@@ -49,7 +52,11 @@ export function beat(
   const next = others
     .flatMap((row) => [suspectAt(row), deadAt(row)].filter((at) => at > now).slice(0, 1))
     .map((at) => at - now);
-  return { silent, nextSuspectMs: next.length === 0 ? null : Math.min(...next) };
+  return {
+    silent,
+    nextSuspectMs: next.length === 0 ? null : Math.min(...next),
+    others: others.filter((row) => deadAt(row) > now).length,
+  };
 }
 
 function pick(registration: WorkerRegistration): WorkerRegistration {
@@ -96,10 +103,12 @@ export function findStale(
       stopWorker(tables, worker);
   }
   if (!orphans || claims.length >= limit) return claims;
-  const orphaned = staleClaims(tables, ({ worker }, overdue) => {
+  const orphaned = staleClaims(tables, ({ worker, leaseExpiresAt }, overdue) => {
     const row = tables.workers.get(worker);
     return (
-      row === undefined || (row.stoppingAt !== null && (overdue || deadHolder(tables, worker)))
+      row === undefined ||
+      (row.stoppingAt !== null && (overdue || deadHolder(tables, worker))) ||
+      leaseExpiresAt <= tables.now() - forgottenMs
     );
   });
   const known = new Set(claims.map(({ jobId }) => jobId));

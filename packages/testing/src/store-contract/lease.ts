@@ -273,6 +273,37 @@ export const leaseTopic: Topic = {
       },
     },
     {
+      name: "a claim that has been overdue for a minute is an orphan, though its worker lives",
+      needs: ["clock"],
+      check: async (bench) => {
+        const run = await bench.running({ leaseMs: 1_000 });
+        const find = () => bench.store.findStale({ holders: [], orphans: true, limit: 10 });
+        await bench.advance(60_000);
+        await beat(bench, run.worker);
+        equal((await find()).claims, []);
+        await bench.advance(1_000);
+        equal(
+          (await find()).claims.map(({ jobId }) => jobId),
+          [run.id],
+        );
+      },
+    },
+    {
+      name: "a beat counts the others that live",
+      needs: ["clock"],
+      check: async (bench) => {
+        const [me, ended] = [await bench.worker(), await bench.worker()];
+        await bench.store.stopWorker({ worker: ended });
+        await bench.worker();
+        const { others } = await beat(bench, me);
+        // A store that does not count leaves it out.
+        if (others === undefined) return;
+        equal(others, 1);
+        await bench.advance(60_000);
+        equal((await beat(bench, me)).others, 0);
+      },
+    },
+    {
       name: "a claim is found once, also where its holder is named and has ended",
       needs: ["clock"],
       check: async (bench) => {
