@@ -9,12 +9,12 @@ export interface BackoffOptions {
    * The unit that the Fibonacci multipliers are taken of, raised to 1 ms where it is shorter.
    * @defaultValue "500ms"
    */
-  readonly base?: Duration;
+  readonly base?: Duration | undefined;
   /**
    * The longest delay; raised to `base` where it is shorter, `Infinity` for none.
    * @defaultValue "2m"
    */
-  readonly cap?: Duration;
+  readonly cap?: Duration | undefined;
 }
 
 const backoffBrand = Symbol.for("venturi.backoff");

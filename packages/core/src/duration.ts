@@ -41,7 +41,7 @@ export function durationMs(value: unknown, argument: string): number {
  */
 export function differenceMs(value: unknown, argument: string): number {
   const ms = readMs(value);
-  if (Number.isNaN(ms)) throw notADuration(value, argument);
+  if (Number.isNaN(ms)) throw notADuration(value, argument, "milliseconds");
   return Math.trunc(Math.min(Math.max(ms, 0), FAR_FUTURE_MS));
 }
 
@@ -54,11 +54,11 @@ function readMs(value: unknown): number {
   return Number(match[1]) * unitMs[match[2] as keyof typeof unitMs];
 }
 
-function notADuration(value: unknown, argument: string) {
+function notADuration(value: unknown, argument: string, number = "milliseconds, not negative") {
   return invalidArgument(
     argument,
     `is not a duration (got ${show(value)})`,
-    'pass milliseconds, not negative, or text such as "500ms", "30s", "5m", "2h", "7d"',
+    `pass ${number}, or text such as "500ms", "30s", "5m", "2h", "7d"`,
   );
 }
 

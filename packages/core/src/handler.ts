@@ -26,8 +26,8 @@ export interface JobContext<Carry = unknown, Tx = never> {
    * Rejects with `database` when it cannot be read, and `invalid-argument` for a limit that is no count.
    */
   history(options?: {
-    readonly limit?: number;
-    readonly signal?: AbortSignal;
+    readonly limit?: number | undefined;
+    readonly signal?: AbortSignal | undefined;
   }): Promise<readonly JournalEntry[]>;
   /**
    * Aborts when the handler should come to an end. Its reason is a `VenturiError` named "AbortError" with the code

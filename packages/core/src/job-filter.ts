@@ -7,21 +7,21 @@ import type { JobQuery } from "./store.ts";
 
 /** Which jobs to list, newest first by id. Every member narrows; an empty filter lists everything. */
 export interface JobFilter {
-  readonly status?: JobStatus | readonly JobStatus[];
-  readonly kind?: string | readonly string[];
-  readonly ids?: readonly JobId[];
+  readonly status?: JobStatus | readonly JobStatus[] | undefined;
+  readonly kind?: string | readonly string[] | undefined;
+  readonly ids?: readonly JobId[] | undefined;
   /** Ended at or after this instant. */
-  readonly finishedSince?: Instant;
+  readonly finishedSince?: Instant | undefined;
   /** Ended before this instant. */
-  readonly finishedUntil?: Instant;
+  readonly finishedUntil?: Instant | undefined;
   /**
    * How many jobs a page holds, 1 to 1,000.
    * @defaultValue 100
    */
-  readonly limit?: number;
+  readonly limit?: number | undefined;
   /** `nextCursor` of the page before. */
-  readonly cursor?: string;
-  readonly signal?: AbortSignal;
+  readonly cursor?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** One page of jobs; without `nextCursor` it is the last. */

@@ -56,8 +56,8 @@ export type MergeFunction<P, C> = (incoming: P, existing: Pending<P, C>) => Deci
 
 /** What `Merge.with` can change beside payload and carry. */
 export interface MergeChanges {
-  readonly visibleAt?: Instant;
-  readonly priority?: Priority;
+  readonly visibleAt?: Instant | undefined;
+  readonly priority?: Priority | undefined;
 }
 
 function constant(decision: ConstantMerge): Decision<never, never> {

@@ -1,4 +1,5 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
+import { checkMembers } from "./argument.ts";
 import { type Backoff, isBackoff } from "./backoff.ts";
 import type { DedupKey } from "./dedup-key.ts";
 import type { Duration } from "./duration.ts";
@@ -32,32 +33,32 @@ export interface TaskSpec<
    * How urgent a job is; the `priority` option of `enqueue` goes first.
    * @defaultValue "normal"
    */
-  readonly priority?: Priority | ((payload: OutputOf<PS>) => Priority);
+  readonly priority?: Priority | ((payload: OutputOf<PS>) => Priority) | undefined;
   /**
    * What makes two jobs the same work: a pending job of the same kind and key is merged with, not joined.
    * @defaultValue no key: jobs are never coalesced
    */
-  readonly dedupKey?: (payload: OutputOf<PS>) => DedupKey | null | undefined;
+  readonly dedupKey?: ((payload: OutputOf<PS>) => DedupKey | null | undefined) | undefined;
   /**
    * What becomes of the two jobs when the key is taken.
    * @defaultValue "replace"
    */
-  readonly merge?: ConstantMerge | MergeFunction<InputOf<PS>, OutputOf<CS>>;
+  readonly merge?: ConstantMerge | MergeFunction<InputOf<PS>, OutputOf<CS>> | undefined;
   /**
    * How long a failed job waits.
    * @defaultValue the worker's
    */
-  readonly backoff?: Backoff | ((payload: OutputOf<PS>) => Backoff);
+  readonly backoff?: Backoff | ((payload: OutputOf<PS>) => Backoff) | undefined;
   /**
    * The longest a run may take, clamped to 1 second … 365 days; a function is called at enqueue.
    * @defaultValue the worker's
    */
-  readonly lease?: Duration | ((payload: OutputOf<PS>) => Duration);
+  readonly lease?: Duration | ((payload: OutputOf<PS>) => Duration) | undefined;
   /**
    * How many failures make a job dead; null: never.
    * @defaultValue the worker's
    */
-  readonly backstop?: number | null;
+  readonly backstop?: number | null | undefined;
 }
 
 /** A checked task specification, its types erased. */
@@ -104,10 +105,7 @@ function checkTaskSpec<
   if (typeof spec !== "object" || spec === null) {
     throw invalidArgument("task", `is ${show(spec)}`, "pass { kind, payload, … }");
   }
-  for (const name of Object.keys(spec)) {
-    if (optionNames.includes(name)) continue;
-    throw invalidArgument(name, "is not an option of a task", `use ${optionNames.join(", ")}`);
-  }
+  checkMembers("task", spec, optionNames, "a task");
   const kind = toKind(spec.kind, "kind");
   const { priority = "normal", dedupKey, merge = "replace", backoff, lease, backstop } = spec;
   return {

@@ -1,4 +1,5 @@
 import {
+  checkMembers,
   type Duration,
   differenceMs,
   FAR_FUTURE_MS,
@@ -19,7 +20,6 @@ import {
 } from "@venturi/core";
 import { nextJobId } from "./job-ids.ts";
 import type { QueuedJob } from "./merging.ts";
-import { checkMembers } from "./options.ts";
 
 /** How one job is enqueued, beyond what its task says. */
 export interface JobOptions {

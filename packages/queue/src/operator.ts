@@ -6,15 +6,15 @@ import {
   type JobRecord,
   type JournalEntry,
   type OperatorStore,
-  readArgument,
+  readSignal,
   resolveCleanupFilter,
   resolveJobFilter,
   type Stats,
   toJobId,
   toJobPage,
+  toSignal,
 } from "@venturi/core";
 import type { WaitOptions } from "./enqueue.ts";
-import { checkMembers, toSignal } from "./options.ts";
 
 /** What a queue over a full store can tell about its jobs, and do to them. */
 export interface Operator {
@@ -51,7 +51,7 @@ export function createOperator(store: OperatorStore): Operator {
   return {
     async job(id, options) {
       const jobId = toJobId(id, "id");
-      const found = await store.findJob({ id: jobId, signal: readSignal(options) });
+      const found = await store.findJob({ id: jobId, signal: signalOf(options) });
       return found.job;
     },
     async jobs(filter) {
@@ -63,11 +63,11 @@ export function createOperator(store: OperatorStore): Operator {
     },
     async journal(id, options) {
       const jobId = toJobId(id, "id");
-      const read = await store.readJournal({ jobId, signal: readSignal(options) });
+      const read = await store.readJournal({ jobId, signal: signalOf(options) });
       return read.entries;
     },
     async stats(options) {
-      return (await store.stats({ signal: readSignal(options) })).stats;
+      return (await store.stats({ signal: signalOf(options) })).stats;
     },
     async cleanup(filter) {
       const request = resolveCleanupFilter(filter);
@@ -76,20 +76,17 @@ export function createOperator(store: OperatorStore): Operator {
     },
     async retry(id, options) {
       const jobId = toJobId(id, "id");
-      return (await store.retry({ id: jobId, signal: readSignal(options) })).applied;
+      return (await store.retry({ id: jobId, signal: signalOf(options) })).applied;
     },
     async cancel(id, options) {
       const jobId = toJobId(id, "id");
-      return (await store.cancel({ id: jobId, signal: readSignal(options) })).applied;
+      return (await store.cancel({ id: jobId, signal: signalOf(options) })).applied;
     },
   };
 }
 
-function readSignal(options: WaitOptions = {}): AbortSignal | undefined {
-  const signal = readArgument("options", () => {
-    checkMembers("options", options, ["signal"], "this call");
-    return toSignal(options.signal);
-  });
+function signalOf(options: WaitOptions = {}): AbortSignal | undefined {
+  const signal = readSignal(options, "this call");
   signal?.throwIfAborted();
   return signal;
 }

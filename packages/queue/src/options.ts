@@ -1,4 +1,5 @@
 import {
+  checkMembers,
   invalidArgument,
   type Logger,
   type Names,
@@ -61,30 +62,4 @@ function checkOptions(options: QueueOptions): ResolvedQueueOptions {
     throw invalidArgument("logger", "is not a logger", "pass { debug, info, warn, error }");
   }
   return { names: resolveNames(options), preparedStatements, logger };
-}
-
-/** Checks a signal; throws `invalid-argument`. */
-export function toSignal(signal: AbortSignal | undefined): AbortSignal | undefined {
-  const isSignal = readArgument("signal", () => {
-    const { addEventListener, throwIfAborted } = (signal ?? {}) as Partial<AbortSignal>;
-    return typeof addEventListener === "function" && typeof throwIfAborted === "function";
-  });
-  if (signal === undefined || isSignal) return signal;
-  throw invalidArgument("signal", "is not an AbortSignal", "pass controller.signal");
-}
-
-/** Refuses what is not an object and members that nobody reads: a misspelt option does nothing. */
-export function checkMembers(
-  argument: string,
-  value: unknown,
-  members: readonly string[],
-  whose: string,
-): void {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw invalidArgument(argument, "must be an object", `its members are ${members.join(", ")}`);
-  }
-  for (const name of Object.keys(value)) {
-    if (members.includes(name)) continue;
-    throw invalidArgument(name, `is not an option of ${whose}`, `use ${members.join(", ")}`);
-  }
 }

@@ -1,4 +1,5 @@
 import {
+  checkMembers,
   type EnqueuedJob,
   enqueueUnknown,
   type Instant,
@@ -6,6 +7,7 @@ import {
   isVenturiError,
   type JobId,
   readArgument,
+  toSignal,
   type UnsentJob,
   VenturiError,
 } from "@venturi/core";
@@ -20,7 +22,6 @@ import {
 } from "./enqueue.ts";
 import { enqueueStarted } from "./events.ts";
 import type { QueuedJob } from "./merging.ts";
-import { checkMembers, toSignal } from "./options.ts";
 
 /** The ways to enqueue, over one lane of statements. */
 export class Producer {

@@ -117,6 +117,26 @@ describe("connect", () => {
     await proxy.close();
   });
 
+  it("ends with its signal, at once, also while the server does not answer", async () => {
+    const proxy = await TcpProxy.before(url);
+    proxy.mode = "swallow";
+    const aborting = new AbortController();
+    const connecting = PostgresStore.connect({
+      connectionString: proxy.url,
+      signal: aborting.signal,
+    });
+    await until(() => proxy.open === 1);
+    aborting.abort();
+    await expect(connecting).rejects.toBe(aborting.signal.reason);
+    const { signal } = aborting;
+    await expect(PostgresStore.connect({ connectionString: proxy.url, signal })).rejects.toBe(
+      signal.reason,
+    );
+    expect(proxy.accepted).toBe(1);
+    await until(() => proxy.open === 0);
+    await proxy.close();
+  });
+
   it("to a server that never answers gives up", async () => {
     const proxy = await TcpProxy.before(url);
     proxy.mode = "swallow";
@@ -198,6 +218,9 @@ describe("options that are refused, by name", () => {
     ["pool", { pool: db }],
     ["pool", { pool: client }],
     ["pool", { db: pool }],
+    ["options", pool],
+    ["options", client],
+    ["options", db],
     ["pool", { pool, db }],
   ])("%s: %#", (argument, options) => {
     expect(made(options)).toThrow(expect.objectContaining({ code: "invalid-argument", argument }));
@@ -212,6 +235,8 @@ describe("options that are refused, by name", () => {
     ["maxConnections", { connectionString: url, maxConnections: 1.5 }],
     ["maxConnections", { connectionString: url, maxConnections: "5" }],
     ["max", { connectionString: url, max: 5 }],
+    ["signal", { connectionString: url, signal: 5 }],
+    ["options", url as unknown as object],
     ["pool", { connectionString: url, pool }],
   ])("%s of connect: %#", async (argument, options) => {
     const error = await failureOf(PostgresStore.connect(options as { connectionString: string }));
@@ -226,6 +251,31 @@ describe("options that are refused, by name", () => {
       if (!isVenturiError(error)) throw error;
       expect(error.message).toContain("prefix, schema");
     }
+  });
+});
+
+describe("calls refuse what they do not know", () => {
+  const store = new PostgresStore({ pool });
+  const { signal } = new AbortController();
+
+  it.each<[string, () => Promise<unknown>]>([
+    ["sginal", () => store.migrate({ sginal: signal } as object)],
+    ["signal", () => store.migrate({ signal: 1 } as object)],
+    ["silent", () => store.configure({ notify: true, silent: true } as { notify: boolean })],
+    ["sginal", () => store.configure({ notify: true }, { sginal: signal } as object)],
+    ["settings", () => store.configure(undefined as never)],
+    ["notify", () => store.configure({} as never)],
+  ])("%s: %#", async (argument, call) => {
+    expect(await failureOf(call())).toMatchObject({ code: "invalid-argument", argument });
+  });
+
+  it("and those whose signal has aborted change nothing", async () => {
+    const aborted = AbortSignal.abort();
+    await expect(store.configure({ notify: false }, { signal: aborted })).rejects.toBe(
+      aborted.reason,
+    );
+    const { rows } = await pool.query("select notify from venturi_meta");
+    expect(rows).toEqual([{ notify: true }]);
   });
 });
 

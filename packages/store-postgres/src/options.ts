@@ -1,10 +1,12 @@
 import {
+  checkMembers,
   invalidArgument,
   type Logger,
   type NameOptions,
   readArgument,
   resolveNames,
   silentLogger,
+  type VenturiError,
 } from "@venturi/core";
 import pg from "pg";
 import type { KyselyInstance } from "./kysely-source.ts";
@@ -53,6 +55,8 @@ export interface ConnectOptions extends StoreOptions {
    * @defaultValue 10
    */
   readonly maxConnections?: number | undefined;
+  /** Gives up connecting. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** A store on a `pg` pool or a Kysely instance of the application's, which it never ends. */
@@ -113,11 +117,11 @@ function checkOptions(
   if (typeof options !== "object" || options === null) {
     throw invalidArgument("options", "must be an object", `pass { ${own.join(", ")} }`);
   }
+  const { query, selectFrom } = options as Record<string, unknown>;
+  if (typeof selectFrom === "function") throw notOptions("a Kysely instance", "{ db }");
+  if (typeof query === "function") throw notOptions("a pool", "{ pool }");
   const known = [...own, ...common];
-  for (const name of Object.keys(options)) {
-    if (!known.includes(name))
-      throw invalidArgument(name, "is not an option of PostgresStore", `use ${known.join(", ")}`);
-  }
+  checkMembers("options", options, known, "PostgresStore");
   const { preparedStatements, listen, listenConnectionString, logger } = options;
   return {
     names: createNames(resolveNames(options)),
@@ -134,6 +138,11 @@ function checkOptions(
     ssl: options.ssl as pg.ClientConfig["ssl"],
     logger: logger ?? DEFAULT_STORE_OPTIONS.logger,
   };
+}
+
+/** What is easily passed instead of the options. */
+export function notOptions(given: string, instead: string): VenturiError {
+  return invalidArgument("options", `are ${given}`, `pass ${instead}`);
 }
 
 /** Never shown in an error: it holds a password. */

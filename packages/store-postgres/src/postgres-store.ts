@@ -4,6 +4,7 @@ import {
   type ClaimResult,
   type CleanupRequest,
   type CompleteRequest,
+  checkMembers,
   type EnqueueRequest,
   type ExtendLeaseRequest,
   type ExtendLeaseResult,
@@ -25,6 +26,7 @@ import {
   type ReadJournalRequest,
   type RecoverRequest,
   readArgument,
+  readSignal,
   type SettleRequest,
   type SettleVerdict,
   type StaleClaim,
@@ -32,6 +34,7 @@ import {
   type Store,
   type StoreCapabilities,
   type Subscription,
+  toSignal,
   type WorkerId,
   type WorkerRegistration,
 } from "@venturi/core";
@@ -57,6 +60,7 @@ import {
   type ConnectOptions,
   connectionString,
   maxConnections,
+  notOptions,
   resolveOptions,
 } from "./options.ts";
 import { createProducer } from "./producer.ts";
@@ -138,9 +142,11 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
    * Rejects with `invalid-argument` for a bad option and with `database` where nobody answers or lets us in.
    */
   static async connect(options: ConnectOptions): Promise<PostgresStore> {
+    if (typeof options === "string") throw notOptions("a string", "{ connectionString }");
     const given = readArgument("options", () => ({ ...options }));
-    const { connectionString: url, maxConnections: max, ...rest } = given;
-    const { ssl } = resolveOptions(rest, ["connectionString", "maxConnections"]);
+    const { connectionString: url, maxConnections: max, signal, ...rest } = given;
+    const { ssl } = resolveOptions(rest, ["connectionString", "maxConnections", "signal"]);
+    toSignal(signal)?.throwIfAborted();
     const urls = perHost(connectionString("connectionString", url));
     const config: pg.PoolConfig & { Client?: typeof pg.Client } = {
       connectionString: urls[0],
@@ -153,33 +159,41 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
     const pool = new pg.Pool(config);
     const store = new PostgresStore({ ...rest, pool }, { pool });
     try {
-      await answered(pool, urls.length);
+      await abortable(answered(pool, urls.length), signal);
       return store;
     } catch (error) {
-      await store.close();
+      const closed = store.close();
+      // A server that does not answer need not be waited for to give up on it.
+      if (signal?.aborted) throw signal.reason;
+      await closed;
       throw connectFailure(error, store.#names.prefix);
     }
   }
 
   /** Creates or upgrades the tables and functions; safe from many processes at once. Rejects with `migration`. */
   async migrate(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<void> {
-    await abortable(migrate(this.#database, this.#names), options.signal);
+    const signal = readSignal(options, "migrate");
+    await abortable(migrate(this.#database, this.#names), signal);
   }
 
   /** Changes settings that are kept in the database, since the producers' functions read them. */
-  async configure(settings: { readonly notify: boolean }): Promise<void> {
-    if (typeof settings?.notify !== "boolean") {
+  async configure(
+    settings: { readonly notify: boolean },
+    options: { readonly signal?: AbortSignal | undefined } = {},
+  ): Promise<void> {
+    checkMembers("settings", settings, ["notify"], "configure");
+    if (typeof settings.notify !== "boolean") {
       throw invalidArgument(
         "notify",
         "must be true or false",
         "pass { notify: false } to stop notifications",
       );
     }
-    await this.#database.run(
-      this.#statements.configure,
-      [settings.notify ? 1 : 0],
-      "change the settings",
-    );
+    const signal = readSignal(options, "configure");
+    signal?.throwIfAborted();
+    const { configure } = this.#statements;
+    const values = [settings.notify ? 1 : 0];
+    await abortable(this.#database.run(configure, values, "change the settings"), signal);
   }
 
   /** Closes the store's subscriptions, and its pool if it made it itself. A second call changes nothing. */

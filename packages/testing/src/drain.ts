@@ -8,7 +8,7 @@ export interface DrainedRuns {
 
 /** What of a `Worker` is needed to drain its queue. */
 export interface Drainable {
-  runOnce(options?: { readonly signal?: AbortSignal }): Promise<DrainedRuns>;
+  runOnce(options?: { readonly signal?: AbortSignal | undefined }): Promise<DrainedRuns>;
 }
 
 /**
@@ -22,7 +22,7 @@ export interface Drainable {
  */
 export async function drain(
   worker: Drainable,
-  options: { readonly signal?: AbortSignal } = {},
+  options: { readonly signal?: AbortSignal | undefined } = {},
 ): Promise<DrainedRuns> {
   const total = { completed: 0, paused: 0, retried: 0, dead: 0 };
   for (;;) {

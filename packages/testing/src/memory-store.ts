@@ -3,6 +3,7 @@ import {
   type ClaimRequest,
   type ClaimResult,
   type CleanupRequest,
+  checkMembers,
   type EnqueuedJob,
   type EnqueueRequest,
   type ExtendLeaseRequest,
@@ -44,7 +45,7 @@ export interface MemoryStoreOptions {
    * The store's clock, such as a {@link ManualClock}.
    * @defaultValue the system's
    */
-  readonly clock?: Clock;
+  readonly clock?: Clock | undefined;
 }
 
 interface Signalled {
@@ -73,7 +74,9 @@ export class MemoryStore implements Store<never>, Notifier {
   readonly #startedAt: number;
   readonly #listeners = new Set<() => void>();
 
-  constructor({ clock = { now: Date.now } }: MemoryStoreOptions = {}) {
+  constructor(options: MemoryStoreOptions = {}) {
+    checkMembers("options", options, ["clock"], "MemoryStore");
+    const { clock = { now: Date.now } } = options;
     this.#tables = new Tables(clock);
     this.#startedAt = this.#tables.now();
   }

@@ -1,5 +1,6 @@
 import {
   type Backoff,
+  checkMembers,
   invalidArgument,
   isTask,
   type MaybePromise,
@@ -16,7 +17,7 @@ export interface RegisterOptions {
    * The most handlers of this kind at once on this worker.
    * @defaultValue the worker's concurrency
    */
-  readonly cap?: number;
+  readonly cap?: number | undefined;
 }
 
 /** A registered task. Its types were checked when it was registered; from here on they are the task's secret. */
@@ -84,10 +85,7 @@ export class HandlerRegistry {
       throw invalidArgument("kind", `${whose} is registered already`, "register each kind once");
     }
     const cap = readArgument("options", () => {
-      for (const name of Object.keys(options)) {
-        if (name !== "cap")
-          throw invalidArgument(name, `is not an option of register (for ${whose})`, "use cap");
-      }
+      checkMembers("options", options, ["cap"], `register (for ${whose})`);
       const { cap } = options;
       return cap === undefined ? null : toCount(cap, "cap");
     });

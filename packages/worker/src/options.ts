@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { availableParallelism, hostname } from "node:os";
 import {
   Backoff,
+  checkMembers,
   cleanText,
   type Duration,
   durationMs,
@@ -26,63 +27,63 @@ export interface WorkerOptions<State = undefined> {
    * The most handlers at once, at least 1.
    * @defaultValue half of the CPU cores, at least 1, at most 8
    */
-  readonly concurrency?: number;
+  readonly concurrency?: number | undefined;
   /**
    * The longest time without looking for jobs when no notification comes, raised to 1 ms where it is shorter;
    * `Infinity`: never look by itself.
    * @defaultValue "30s"
    */
-  readonly pollMax?: Duration;
+  readonly pollMax?: Duration | undefined;
   /**
    * The longest a run may hold its claim where its task says nothing, clamped to 1 second … 365 days.
    * @defaultValue "15m"
    */
-  readonly lease?: Duration;
+  readonly lease?: Duration | undefined;
   /**
    * How often this worker publishes that it lives, raised to 100 ms where it is shorter; more often where
    * `workerTimeout` or a lease asks for it.
    * @defaultValue "5s"
    */
-  readonly heartbeat?: Duration;
+  readonly heartbeat?: Duration | undefined;
   /**
    * Silence after which others presume this worker dead and recover its jobs, raised to 300 ms where it is shorter;
    * `Infinity`: never, they wait for the leases.
    * @defaultValue "30s"
    */
-  readonly workerTimeout?: Duration;
+  readonly workerTimeout?: Duration | undefined;
   /**
    * How long running handlers may take to end after a stop; then they are released. `Infinity`: as long as they like.
    * @defaultValue "30s"
    */
-  readonly shutdownTimeout?: Duration;
+  readonly shutdownTimeout?: Duration | undefined;
   /**
    * The delays between attempts where a task says nothing.
    * @defaultValue new Backoff({ base: "500ms", cap: "2m" })
    */
-  readonly backoff?: Backoff;
+  readonly backoff?: Backoff | undefined;
   /**
    * How much of a delay chance may take away, from 0 to 1; what lies outside is clamped.
    * @defaultValue 0.5
    */
-  readonly jitterFraction?: number;
+  readonly jitterFraction?: number | undefined;
   /**
    * A job is dead when it has failed this often, at least 1; null: never. For tasks that say nothing.
    * @defaultValue 20
    */
-  readonly backstop?: number | null;
+  readonly backstop?: number | null | undefined;
   /**
    * How a defect settles, that is, an error that shows a bug rather than the world: a ReferenceError, a SyntaxError, a
    * failed assertion, an exhausted call stack, or a TypeError that is no network failure. "retry": as any other
    * failure; "dead": the job is dead at once. Its changes to the carry are discarded either way.
    * @defaultValue "retry"
    */
-  readonly panicPolicy?: PanicPolicy;
+  readonly panicPolicy?: PanicPolicy | undefined;
   /**
    * Every this-many-th claimed job is taken from the lower priorities first, so that a flood of urgent jobs does not
    * starve the rest; null, or 1: strict priority.
    * @defaultValue 4
    */
-  readonly priorityRatio?: number | null;
+  readonly priorityRatio?: number | null | undefined;
   /**
    * How many jobs are claimed before there is a slot for them, so that no slot waits for the database; they count
    * towards their kind's cap. "auto": as many as end in about 25 ms, none where handlers take longer, and each for a
@@ -90,17 +91,17 @@ export interface WorkerOptions<State = undefined> {
    * 0 claims for free slots only.
    * @defaultValue "auto"
    */
-  readonly prefetch?: Prefetch;
+  readonly prefetch?: Prefetch | undefined;
   /**
    * What the journal calls this worker, up to 200 characters.
    * @defaultValue host:pid:random
    */
-  readonly name?: string;
+  readonly name?: string | undefined;
   /**
    * Where the worker says what an operator should know.
    * @defaultValue silent
    */
-  readonly logger?: Logger;
+  readonly logger?: Logger | undefined;
 }
 
 /** The default of every option that is the same for all workers. */
@@ -144,13 +145,9 @@ const leastWorkerTimeoutMs = 300;
 const maxNameLength = 200;
 
 type Known = Exclude<keyof WorkerOptions, "state" | "concurrency" | "name">;
-const defaults: Required<Pick<WorkerOptions, Known>> = DEFAULT_WORKER_OPTIONS;
-const known: ReadonlySet<string> = new Set([
-  "state",
-  "concurrency",
-  "name",
-  ...Object.keys(defaults),
-]);
+const defaults: { readonly [Name in Known]-?: Exclude<WorkerOptions[Name], undefined> } =
+  DEFAULT_WORKER_OPTIONS;
+const known = ["state", "concurrency", "name", ...Object.keys(defaults)];
 
 /** Validates options and fills in defaults; throws `invalid-argument` naming the option. */
 export function resolveWorkerOptions<State>(
@@ -163,10 +160,7 @@ function checkOptions<State>(options: WorkerOptions<State>): ResolvedWorkerOptio
   if (typeof options !== "object" || options === null || Array.isArray(options)) {
     throw invalidArgument("options", `are ${show(options)}`, "pass an object, or nothing");
   }
-  for (const name of Object.keys(options)) {
-    if (known.has(name)) continue;
-    throw invalidArgument(name, "is not an option of a worker", `use ${[...known].join(", ")}`);
-  }
+  checkMembers("options", options, known, "a worker");
   const pick = <Name extends Known>(name: Name): (typeof defaults)[Name] => {
     const given = (options as WorkerOptions)[name];
     return given === undefined ? defaults[name] : (given as (typeof defaults)[Name]);

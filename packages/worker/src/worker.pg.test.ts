@@ -8,6 +8,7 @@ import pg from "pg";
 import * as v from "valibot";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
 import { Worker } from "./index.ts";
+import { recordingLogger } from "./testing/recording-logger.ts";
 import { running } from "./testing/running.ts";
 import { deferred, until } from "./testing/signals.ts";
 import { wrapStore } from "./testing/wrap-store.ts";
@@ -92,8 +93,19 @@ describe("starting and stopping", () => {
     expect(calls).toBe(0);
   });
 
-  test("without kinds it returns at once", async () => {
-    expect(await new Worker(store).run()).toEqual({ unreleased: [] });
+  test("without kinds it returns at once, and says so", async () => {
+    const { logger, records } = recordingLogger();
+    expect(await new Worker(store, { logger }).run()).toEqual({ unreleased: [] });
+    await new Worker(store, { logger }).runOnce();
+    expect(records.map(({ level, message }) => [level, message])).toEqual(
+      Array(2).fill(["warn", expect.stringContaining("no task is registered")]),
+    );
+  });
+
+  test("misspelt options are refused before anything is started", async () => {
+    const options = { sginal: new AbortController().signal } as object;
+    for (const call of [idle().run(options), idle().runOnce(options)])
+      await expect(call).rejects.toMatchObject({ code: "invalid-argument", argument: "sginal" });
   });
 
   test("it runs once", async () => {

@@ -4,6 +4,7 @@ import {
   type Notifier,
   PORT_VERSION,
   readArgument,
+  readSignal,
   type SettlementOutcome,
   show,
   type Task,
@@ -21,7 +22,7 @@ import { Slots } from "./slots.ts";
 
 export interface RunOptions {
   /** Stops the worker, as `stop` does. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** What a worker could not finish. */
@@ -102,7 +103,7 @@ export class Worker<State = undefined, Tx = never> {
    * venturi's tables, and with `database` when the first connection fails for good.
    */
   async run(options: RunOptions = {}): Promise<RunReport> {
-    const signal = readSignal(options);
+    const signal = readSignal(options, "run");
     this.#checkIdle();
     if (this.#hasRun) {
       throw new VenturiError(
@@ -122,7 +123,7 @@ export class Worker<State = undefined, Tx = never> {
    * Rejects with `already-run` while this worker is running, and with `closed` after `stop`.
    */
   async runOnce(options: RunOptions = {}): Promise<RunCounts> {
-    const signal = readSignal(options);
+    const signal = readSignal(options, "runOnce");
     this.#checkIdle();
     if (this.#isStopped)
       throw new VenturiError("closed", "the worker was stopped: make a new one to run again");
@@ -174,7 +175,12 @@ export class Worker<State = undefined, Tx = never> {
     readonly onSettled?: (outcome: SettlementOutcome) => void;
   }): Promise<JobId[]> {
     const { signal, once, onSettled = () => undefined } = how;
-    if (signal?.aborted || this.#registry.kinds.length === 0) return [];
+    if (this.#registry.kinds.length === 0) {
+      const { logger, name } = this.#options;
+      logger.warn("no task is registered: the worker has nothing to do and stops", { name });
+      return [];
+    }
+    if (signal?.aborted) return [];
     this.#warnOfConnections();
     const shutdown = new Shutdown(systemClock, this.#options.shutdownTimeoutMs);
     const unfollow = shutdown.follow(signal);
@@ -197,15 +203,6 @@ export class Worker<State = undefined, Tx = never> {
       this.#current = null;
     }
   }
-}
-
-function readSignal(options: RunOptions): AbortSignal | undefined {
-  const { signal, isSignal } = readArgument("options", () => {
-    const { signal } = options;
-    return { signal, isSignal: typeof signal?.addEventListener === "function" };
-  });
-  if (signal === undefined || isSignal) return signal;
-  throw invalidArgument("signal", "is not an AbortSignal", "pass controller.signal");
 }
 
 function checkStore<S extends WorkerStore<never> | WorkerStore<unknown>>(store: S): S {

@@ -1,0 +1,41 @@
+import { invalidArgument, readArgument } from "./errors.ts";
+
+/**
+ * Refuses what is not an object, and members that nobody reads: a misspelt option does nothing. Throws
+ * `invalid-argument` that names `argument` or the member; `whose` completes "is not an option of".
+ */
+export function checkMembers(
+  argument: string,
+  value: unknown,
+  members: readonly string[],
+  whose: string,
+): void {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    throw invalidArgument(argument, "must be an object", `its members are ${members.join(", ")}`);
+  }
+  for (const name of Object.keys(value)) {
+    if (members.includes(name)) continue;
+    throw invalidArgument(name, `is not an option of ${whose}`, `use ${members.join(", ")}`);
+  }
+}
+
+/** Checks a signal; throws `invalid-argument`. */
+export function toSignal(signal: AbortSignal | undefined): AbortSignal | undefined {
+  const isSignal = readArgument("signal", () => {
+    const { addEventListener, throwIfAborted } = (signal ?? {}) as Record<string, unknown>;
+    return typeof addEventListener === "function" && typeof throwIfAborted === "function";
+  });
+  if (signal === undefined || isSignal) return signal;
+  throw invalidArgument("signal", "is not an AbortSignal", "pass controller.signal");
+}
+
+/** The signal of a call that takes nothing else; throws `invalid-argument`. */
+export function readSignal(
+  options: { readonly signal?: AbortSignal | undefined },
+  whose: string,
+): AbortSignal | undefined {
+  return readArgument("options", () => {
+    checkMembers("options", options, ["signal"], whose);
+    return toSignal(options.signal);
+  });
+}
