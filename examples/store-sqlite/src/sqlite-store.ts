@@ -154,7 +154,10 @@ export class SqliteStore implements Store {
       batch = this.#write("clean up", (database) => cleanupBatch(database, request));
       deleted += batch;
     }
-    this.#write("clean up workers", (database) => cleanupWorkers(database, request.finishedBefore));
+    if (request.kind === null)
+      this.#write("clean up workers", (database) =>
+        cleanupWorkers(database, request.finishedBefore),
+      );
     return { deleted };
   }
 

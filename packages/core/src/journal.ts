@@ -79,7 +79,7 @@ export interface FailureDetail {
   readonly stack?: string;
 }
 
-/** One thing that happened to a job. Entries are never changed. */
+/** One thing that happened to a job. Entries are never changed; only the name of a worker can be forgotten. */
 export interface JournalEntry {
   readonly jobId: JobId;
   readonly kind: string;

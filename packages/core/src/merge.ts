@@ -9,8 +9,8 @@ import { type Priority, toPriority } from "./priority.ts";
  * What becomes of an enqueue that finds a pending job with its kind and key, whatever the two hold.
  *
  * - `keep`: the pending job stays as it is, the incoming one is dropped.
- * - `replace`: the pending job gets the incoming payload and priority and starts with the initial carry; it is due
- *   at the earlier of the two times.
+ * - `replace`: the pending job gets the incoming payload, priority, headers and lease, and starts with the initial
+ *   carry; it is due at the earlier of the two times.
  * - `independent`: the incoming job is a job of its own.
  */
 export type ConstantMerge = "keep" | "replace" | "independent";
@@ -72,7 +72,7 @@ const independent = constant("independent");
 export const Merge = Object.freeze({
   /** The pending job stays as it is. */
   keep: (): Decision<never, never> => keep,
-  /** The pending job gets the incoming payload and priority, and the initial carry. */
+  /** The pending job gets the incoming payload, priority, headers and lease, and the initial carry. */
   replace: (): Decision<never, never> => replace,
   /** The incoming job is a job of its own. */
   independent: (): Decision<never, never> => independent,

@@ -1,6 +1,10 @@
 import { invalidArgument, show } from "./errors.ts";
 
-/** How urgent a job is: every due `high` job is claimed before any `normal` one, and those before `low`. */
+/**
+ * How urgent a job is: due `high` jobs are claimed before `normal` ones, and those before `low`. So that a flood of
+ * urgent jobs does not starve the rest, now and then a turn goes to the lower ones first: see `priorityRatio` of a
+ * worker.
+ */
 export type Priority = "high" | "normal" | "low";
 
 /** A priority as stores hold it: 0 high, 1 normal, 2 low. */

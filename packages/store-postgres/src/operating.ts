@@ -88,7 +88,8 @@ export class Operating {
       if (until >= before && (seen?.seen ?? 0) < cleanupBatch) break;
       span = nextSpan({ ...span, until }, seen);
     }
-    await this.#database.run(this.#statements.cleanupWorkers, [before], doing);
+    // Entries of other kinds would lose their workers' names.
+    if (kind === null) await this.#database.run(this.#statements.cleanupWorkers, [before], doing);
     return deleted;
   }
 

@@ -52,8 +52,8 @@ export function claim(n: Names): Statement {
     u(kind_id, room, mark0, mark1, mark2, due0, due1, due2)
   join ${n.of("kinds")} k on k.id = u.kind_id and k.paused_at is null
 ), open as materialized (
-  -- Behind marks, a kind without any (0) is one of which nothing was seen lately. Before each such kind is probed, tier
-  -- by tier, one look is taken at all of them together, and then one at each.
+  -- A claim that begins behind marks gets 0 for a kind that has none: no job of it was seen lately. Such kinds are
+  -- probed tier by tier only if one look at all of them together, and then one at each, finds a job.
   select k.*, ${perhaps("k", "not q.scheduled", ["mark0", "mark1", "mark2"], "seq")} as has_ready,
     ${perhaps("k", "q.scheduled", ["due0", "due1", "due2"], "visible_at")} as has_scheduled
   from kind k
@@ -130,7 +130,8 @@ select ${epochMs(`${n.of("clock")}()`)} as clock_ms, ${msUntil(n, `(select min(s
   current_setting('transaction_isolation') as isolation, ${noJob}
 union all
 select null, null, null, null, null, ${claimedJob(n)}
--- A full join, though neither side lacks a row of the other, is never done as a loop within a loop.
+-- Each side has a row for every row of the other, so that any join would do. A full one rules out the nested loop,
+-- which the planner would choose for the few rows that it expects.
 from claimed c full join ${n.of("bodies_v1")}(array(select t.job_id from claimed t)) b on b.id = c.job_id`,
   );
 }

@@ -65,7 +65,7 @@ function countByKind(jobs: readonly { readonly kind: string }[]): CountsByKind {
   return counts;
 }
 
-/** Deletes ended jobs with their journals, then workers that nothing names any more; returns how many jobs. */
+/** Deletes ended jobs with their journals, then, unless only one kind was meant, workers that are gone; returns how many jobs. */
 export function cleanup(tables: Tables, request: CleanupRequest): number {
   const { finishedBefore, kind, statuses } = request;
   const before = finishedBefore.getTime();
@@ -78,13 +78,18 @@ export function cleanup(tables: Tables, request: CleanupRequest): number {
     forget(tables, body.id);
     deleted += 1;
   }
+  if (kind === null) forgetWorkers(tables, before);
+  return deleted;
+}
+
+/** Entries of theirs then name no worker. */
+function forgetWorkers(tables: Tables, before: number): void {
   const now = tables.now();
   for (const row of [...tables.workers.values()]) {
     const holds = [...tables.live.values()].some(({ claim }) => claim?.worker === row.id);
     const silent = row.beatAt < now - Math.min(row.workerTimeoutMs, maxSpanMs);
     if (row.beatAt < before && silent && !holds) tables.workers.delete(row.id);
   }
-  return deleted;
 }
 
 function forget(tables: Tables, id: JobId): void {

@@ -235,7 +235,12 @@ export const operateTopic: Topic = {
       check: async (bench) => {
         const run = await bench.running();
         await bench.settle(run, "released");
+        const name = (await bench.journal(run.id))[0]?.worker;
+        equal(typeof name, "string");
         await bench.advance(100_000);
+        // Of one kind: the entries of others keep their workers.
+        await cleanup(bench, await bench.now(), { kind: "b" });
+        equal((await bench.journal(run.id))[0]?.worker, name);
         await cleanup(bench, await bench.now());
         equal((await bench.journal(run.id))[0]?.worker, null);
       },
