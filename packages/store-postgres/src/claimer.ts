@@ -7,8 +7,9 @@ import {
 } from "@venturi/core";
 import type { Database, Row } from "./database.ts";
 import type { Kinds } from "./kinds.ts";
-import { type Mark, Marks } from "./marks.ts";
+import { type Mark, Marks, type Tier } from "./marks.ts";
 import type { Names } from "./names.ts";
+import type { OldPlace } from "./old-place.ts";
 import { type ClaimTerms, toClaimedJob } from "./row-mapping.ts";
 import { claim, claimedBodies } from "./sql/claim.ts";
 import { claimAll } from "./sql/claim-all.ts";
@@ -71,18 +72,18 @@ export class Claimer {
 
   async claim(request: ClaimRequest): Promise<ClaimResult> {
     await this.#kinds.load(request.kinds.map(({ kind }) => kind));
+    const now = this.#now();
     const hasMarks = !(this.#ready.isEmpty && this.#due.isEmpty);
-    const marked = hasMarks && !this.#ready.isFullWalkDue(this.#now());
-    const dueBefore = this.#dueAt <= this.#now();
-    let answer = await this.#promoteAndClaim(request, marked, dueBefore);
+    const begin: Begin = hasMarks ? (this.#ready.dueTier(now) ?? "marks") : "start";
+    let answer = await this.#promoteAndClaim(request, begin, this.#dueAt <= now);
     const isShort = answer.jobs.length < request.limit;
     const isBusy = answer.jobs.length >= manyJobs;
-    const rest = marked && isShort ? remainder(request, answer.jobs) : null;
+    const rest = hasMarks && isShort ? remainder(request, answer.jobs) : null;
     if (rest !== null) {
       // What lies before the marks of a busy queue waits for the next walk: until then this is no true answer.
       answer = isBusy
         ? { ...answer, held: true }
-        : together(answer, await this.#promoteAndClaim(rest, false, false));
+        : together(answer, await this.#promoteAndClaim(rest, "start", false));
     }
     // What came back short has looked at everything: there is nothing to begin behind.
     if (answer.jobs.length < request.limit && !isBusy) {
@@ -99,19 +100,20 @@ export class Claimer {
     };
   }
 
+  /** A row is pending again at its old place, which the next claim is not to pass over. */
+  putBack({ kindId, tier, seq }: OldPlace): void {
+    this.#ready.putBack(kindId, tier, seq);
+  }
+
   /** Claims; what is due among the scheduled is promoted first, as is known beforehand or found out by the claim. */
-  async #promoteAndClaim(
-    request: ClaimRequest,
-    marked: boolean,
-    dueBefore: boolean,
-  ): Promise<Answer> {
+  async #promoteAndClaim(request: ClaimRequest, begin: Begin, dueBefore: boolean): Promise<Answer> {
     if (!dueBefore) {
-      const all = this.#tookAll && !marked ? await this.#claimAllOnce(request) : null;
-      const answer = all ?? (await this.#claimOnce(request, marked, false));
+      const all = this.#tookAll && begin === "start" ? await this.#claimAllOnce(request) : null;
+      const answer = all ?? (await this.#claimOnce(request, begin, false));
       if (!answer.due) return answer;
     }
-    await this.#promoteDue(request, marked);
-    return this.#claimOnce(request, marked, true);
+    await this.#promoteDue(request, begin);
+    return this.#claimOnce(request, begin, true);
   }
 
   /** Claims everything that waits; null: it is more than may be taken, and nothing was. */
@@ -124,11 +126,11 @@ export class Claimer {
       [...this.#basics(request), (request.exclude ?? []).map(toUuid)],
       "claim jobs",
     );
-    this.#ready.walked(startedAt, this.#now());
+    this.#ready.walked(null, startedAt, this.#now());
     const [info] = rows;
     // Where something is due it is promoted first, and then the other statement claims.
     if (info?.["fits"] !== 1 && info?.["due"] !== 1) return null;
-    return { ...this.#read(request, await this.#withFreshBodies(rows)), isAll: true };
+    return { ...this.#read(request, await this.#withFreshBodies(rows), "start"), isAll: true };
   }
 
   /** What both statements begin with. */
@@ -143,11 +145,11 @@ export class Claimer {
     ];
   }
 
-  async #claimOnce(request: ClaimRequest, marked: boolean, ignoreDue: boolean): Promise<Answer> {
+  async #claimOnce(request: ClaimRequest, begin: Begin, ignoreDue: boolean): Promise<Answer> {
     const ids = request.kinds.map(({ kind }) => this.#kinds.id(kind));
     const startedAt = this.#now();
-    const marks = ids.map((id) => (marked ? this.#ready.of(id, startedAt) : firstSeq));
-    const due = ids.map((id) => (marked ? this.#due.of(id, startedAt) : firstDue));
+    const marks = ids.map((id) => beginAt(begin, firstSeq, () => this.#ready.of(id, startedAt)));
+    const due = ids.map((id) => beginAt(begin, firstDue, () => this.#due.of(id, startedAt)));
     const rows = await this.#database.run(
       this.#claim,
       [
@@ -161,8 +163,9 @@ export class Claimer {
       ],
       "claim jobs",
     );
-    if (!marked) this.#ready.walked(startedAt, this.#now());
-    return this.#read(request, await this.#withFreshBodies(rows));
+    if (begin !== "marks")
+      this.#ready.walked(begin === "start" ? null : begin, startedAt, this.#now());
+    return this.#read(request, await this.#withFreshBodies(rows), begin);
   }
 
   /** Reads the bodies again that a merge had changed while the claim was looking. Rare. */
@@ -178,7 +181,7 @@ export class Claimer {
     return rows.map((row) => ({ ...row, ...byId.get(row["job_id"]) }));
   }
 
-  #read(request: ClaimRequest, [info, ...rows]: readonly Row[]): Answer {
+  #read(request: ClaimRequest, [info, ...rows]: readonly Row[], begin: Begin): Answer {
     if (info === undefined) return nothing;
     this.#database.sawIsolation(info["isolation"] as string);
     const claimedMs = info["clock_ms"] as number;
@@ -191,9 +194,9 @@ export class Claimer {
     const jobs: Placed[] = [];
     for (const row of rows) {
       const kind = row["kind_id"] as number;
-      const tier = row["priority"] as number;
+      const tier = row["priority"] as Tier;
       const seq = row["seq"] as number;
-      this.#ready.saw(kind, tier, seq);
+      this.#ready.saw(kind, tier, seq, begin === "start" || begin === tier);
       // Only kinds that were asked for come back.
       const ofKind = terms.get(kind) as ClaimTerms;
       jobs.push({ tier, seq, job: toClaimedJob(row, ofKind) });
@@ -209,7 +212,7 @@ export class Claimer {
   }
 
   /** Promotes as many of each kind and tier as this claim could take, so that the claim sees what it would take. */
-  async #promoteDue(request: ClaimRequest, marked: boolean): Promise<void> {
+  async #promoteDue(request: ClaimRequest, begin: Begin): Promise<void> {
     // Those that are excluded come on top: they may stand before the others.
     const excluded = request.exclude?.length ?? 0;
     const ids = request.kinds.map(({ kind }) => this.#kinds.id(kind));
@@ -219,7 +222,7 @@ export class Claimer {
       [
         ids,
         request.kinds.map(({ limit }) => Math.min(limit, request.limit) + excluded),
-        ...tiers(ids.map((id) => (marked ? this.#due.of(id, now) : firstDue))),
+        ...tiers(ids.map((id) => beginAt(begin, firstDue, () => this.#due.of(id, now)))),
       ],
       "promote scheduled jobs",
     );
@@ -227,11 +230,24 @@ export class Claimer {
     for (const row of rows) {
       this.#due.saw(
         row["kind_id"] as number,
-        row["priority"] as number,
+        row["priority"] as Tier,
         Math.floor(row["due_ms"] as number) - 1,
+        false,
       );
     }
   }
+}
+
+/** Where a claim begins: behind the marks, behind those of all tiers but one, or at the start. */
+type Begin = "marks" | Tier | "start";
+
+function beginAt(begin: Begin, start: Mark, marks: () => Mark): Mark {
+  if (begin === "start") return start;
+  const mark = marks();
+  if (begin === "marks") return mark;
+  const from: [number, number, number] = [...mark];
+  from[begin] = start[begin];
+  return from;
 }
 
 /** A claimed job and its place in the order. */

@@ -9,6 +9,7 @@ import {
   type WorkerRegistration,
 } from "@venturi/core";
 import type { Database } from "./database.ts";
+import { type OnPutBack, tellPutBack } from "./old-place.ts";
 import { inRounds } from "./rounds.ts";
 import { toStaleClaim } from "./row-mapping.ts";
 import type { Statements } from "./statements.ts";
@@ -21,9 +22,12 @@ export class Liveness {
   readonly #database: Database;
   readonly #statements: Statements;
 
-  constructor(database: Database, statements: Statements) {
+  readonly #onPutBack: OnPutBack;
+
+  constructor(database: Database, statements: Statements, onPutBack: OnPutBack) {
     this.#database = database;
     this.#statements = statements;
+    this.#onPutBack = onPutBack;
   }
 
   async startWorker(request: WorkerRegistration): Promise<WorkerId> {
@@ -94,6 +98,7 @@ export class Liveness {
       ],
       "recover stale claims",
     );
+    tellPutBack(rows, this.#onPutBack);
     const applied = new Array<boolean>(recoveries.length).fill(false);
     for (const row of rows) applied[(row["ord"] as number) - 1] = true;
     return applied;

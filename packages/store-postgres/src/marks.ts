@@ -1,35 +1,53 @@
 /** Where the next claim or promotion starts looking, per kind and tier; rows at or before it have been seen to. */
 export type Mark = readonly [high: number, normal: number, low: number];
 
-interface Tiers {
+export type Tier = 0 | 1 | 2;
+
+/** What is known of one kind and tier. */
+interface Track {
   /** In use: what had been seen when the lag before the last one ended. */
-  settled: [number, number, number];
+  settled: number;
   /** What had been seen when the last lag ended. */
-  aging: [number, number, number];
-  seen: [number, number, number];
+  aging: number;
+  seen: number;
+  /** Before the first row that was put back at its place and has not been looked for since. */
+  floor: number;
+  /** Whether the walk under way began at the floor. */
+  isFloorInUse: boolean;
 }
 
+interface Kind {
+  agedAt: number;
+  readonly tiers: readonly [Track, Track, Track];
+}
+
+const tiers: readonly Tier[] = [0, 1, 2];
 const fromStart: Mark = [0, 0, 0];
+/** Of a time: before all others. */
+const never = Number.NEGATIVE_INFINITY;
 
 export interface MarksOptions {
   /** Marks lag by one to two of these, in milliseconds, since a row with a lower number may be committed later. */
   readonly lagMs?: number;
-  /** One walk in this many milliseconds ignores the marks, or one in twenty times as long as it takes. */
+  /** Of each tier, one walk in this many milliseconds ignores the marks, or one in twenty times as long as it takes. */
   readonly fullWalkMs?: number;
 }
 
 /**
  * Low-water marks of one worker session: index entries of finished jobs stay behind until a vacuum can remove them,
  * and behind a snapshot that somebody holds none is removed, so that each walk from the start is slower than the
- * last. A mark is a hint only: a walk from the start follows now and then, so that nothing is left behind, and takes
- * at most a twentieth of the time, however much there is to walk.
+ * last.
+ *
+ * A mark is a hint only. What this session puts back at its old place lowers it. For what others put there, or commit
+ * late, a walk from the start follows now and then: tier by tier, so that a million rows of one do not keep a job of
+ * another waiting, and each for at most a twentieth of the time. After one that found something before a mark the
+ * next follows at once.
  */
 export class Marks {
-  readonly #kinds = new Map<number, Tiers>();
+  readonly #kinds = new Map<number, Kind>();
   readonly #lagMs: number;
   readonly #fullWalkMs: number;
-  #agedAt = Number.NEGATIVE_INFINITY;
-  #fullWalkAt = Number.NEGATIVE_INFINITY;
+  readonly #fullWalkAt: [high: number, normal: number, low: number] = [never, never, never];
 
   constructor({ lagMs = 25, fullWalkMs = 1000 }: MarksOptions = {}) {
     this.#lagMs = lagMs;
@@ -41,42 +59,78 @@ export class Marks {
     return this.#kinds.size === 0;
   }
 
-  /** Whether the walk that starts now is to ignore the marks. Tell {@link walked} how long it took. */
-  isFullWalkDue(now: number): boolean {
-    return now >= this.#fullWalkAt;
+  /** The tier that the walk which starts now is to look through from its start, if any. */
+  dueTier(now: number): Tier | null {
+    const [due] = tiers
+      .filter((tier) => now >= this.#fullWalkAt[tier])
+      .sort((a, b) => this.#fullWalkAt[a] - this.#fullWalkAt[b]);
+    return due ?? null;
   }
 
-  /** A walk from the start has ended. */
-  walked(startedAt: number, now: number): void {
-    this.#fullWalkAt = now + Math.max(this.#fullWalkMs, 20 * (now - startedAt));
+  /** A walk has ended that began at the start, of one tier or of all. */
+  walked(tier: Tier | null, startedAt: number, now: number): void {
+    const next = now + Math.max(this.#fullWalkMs, 20 * (now - startedAt));
+    for (const each of tier === null ? tiers : [tier]) this.#fullWalkAt[each] = next;
   }
 
   /** Where a walk of a kind that starts now may start. */
   of(kind: number, now: number): Mark {
-    if (now - this.#agedAt >= this.#lagMs) {
-      this.#agedAt = now;
-      for (const tiers of this.#kinds.values()) {
-        tiers.settled = tiers.aging;
-        tiers.aging = [...tiers.seen];
+    const known = this.#kinds.get(kind);
+    if (known === undefined) return fromStart;
+    if (now - known.agedAt >= this.#lagMs) {
+      known.agedAt = now;
+      for (const track of known.tiers) {
+        track.settled = track.aging;
+        track.aging = track.seen;
       }
     }
-    return this.#kinds.get(kind)?.settled ?? fromStart;
+    const [high, normal, low] = known.tiers;
+    return [startOf(high), startOf(normal), startOf(low)];
   }
 
-  saw(kind: number, tier: number, position: number): void {
+  /** A walk, from the start or from a mark, has brought a row, and so all before it that could be had. */
+  saw(kind: number, tier: Tier, position: number, isFromStart: boolean): void {
     // Numbers of rows written by hand may be too large to be told apart from their neighbours, and to be sent back.
     if (position > Number.MAX_SAFE_INTEGER) return;
-    let tiers = this.#kinds.get(kind);
-    if (tiers === undefined) {
-      tiers = { settled: [0, 0, 0], aging: [0, 0, 0], seen: [0, 0, 0] };
-      this.#kinds.set(kind, tiers);
-    }
-    const index = tier as 0 | 1 | 2;
-    if (position > tiers.seen[index]) tiers.seen[index] = position;
+    const track = this.#track(kind, tier);
+    if (position > track.seen) track.seen = position;
+    // There may be more of these, and next time they would be passed over.
+    if (isFromStart && position <= Math.min(track.settled, track.floor))
+      this.#fullWalkAt[tier] = never;
+    if (track.isFloorInUse) track.floor = Number.POSITIVE_INFINITY;
+  }
+
+  /** A row is back at a place that walks may have passed. */
+  putBack(kind: number, tier: Tier, position: number): void {
+    // Without marks there is nothing to lower.
+    if (!this.#kinds.has(kind)) return;
+    const track = this.#track(kind, tier);
+    track.floor = Math.min(track.floor, position - 1);
+    // The walk under way may have passed it already.
+    track.isFloorInUse = false;
   }
 
   /** A walk came back short: there is no backlog, and the next walks look at everything. */
   forget(): void {
     this.#kinds.clear();
   }
+
+  #track(kind: number, tier: Tier): Track {
+    let known = this.#kinds.get(kind);
+    if (known === undefined) {
+      known = { agedAt: never, tiers: [newTrack(), newTrack(), newTrack()] };
+      this.#kinds.set(kind, known);
+    }
+    return known.tiers[tier];
+  }
+}
+
+function newTrack(): Track {
+  const floor = Number.POSITIVE_INFINITY;
+  return { settled: 0, aging: 0, seen: 0, floor, isFloorInUse: false };
+}
+
+function startOf(track: Track): number {
+  track.isFloorInUse = track.floor < Number.POSITIVE_INFINITY;
+  return Math.min(track.settled, track.floor);
 }

@@ -54,6 +54,7 @@ import { Liveness } from "./liveness.ts";
 import { migrate } from "./migrate.ts";
 import type { Names } from "./names.ts";
 import { type NotifierOptions, subscribe } from "./notifier.ts";
+import type { OldPlace } from "./old-place.ts";
 import { Operating } from "./operating.ts";
 import {
   type BorrowOptions,
@@ -121,8 +122,11 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
     this.#database = new Database(source, resolved.names.prefix, resolved.logger);
     this.#kinds = new Kinds(this.#database, resolved.names);
     this.#statements = createStatements(resolved.names);
-    this.#settling = new Settling(this.#database, this.#statements);
-    this.#liveness = new Liveness(this.#database, this.#statements);
+    const onPutBack = (place: OldPlace) => {
+      for (const claimer of this.#claimers.values()) claimer.putBack(place);
+    };
+    this.#settling = new Settling(this.#database, this.#statements, onPutBack);
+    this.#liveness = new Liveness(this.#database, this.#statements, onPutBack);
     this.#operating = new Operating(this.#database, this.#statements, this.#names);
     this.#listenClient = createListenClient(options, resolved);
     const sharedConnections = owned === undefined ? options.pool?.options?.max : undefined;

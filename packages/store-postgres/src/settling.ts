@@ -14,6 +14,7 @@ import {
   type WorkerId,
 } from "@venturi/core";
 import type { Database, Row, SqlConnection } from "./database.ts";
+import { type OnPutBack, tellPutBack } from "./old-place.ts";
 import { inRounds } from "./rounds.ts";
 import type { Statements } from "./statements.ts";
 
@@ -36,9 +37,12 @@ export class Settling {
   readonly #database: Database;
   readonly #statements: Statements;
 
-  constructor(database: Database, statements: Statements) {
+  readonly #onPutBack: OnPutBack;
+
+  constructor(database: Database, statements: Statements, onPutBack: OnPutBack) {
     this.#database = database;
     this.#statements = statements;
+    this.#onPutBack = onPutBack;
   }
 
   settle({ worker, settlements }: SettleRequest): Promise<readonly SettleVerdict[]> {
@@ -58,7 +62,9 @@ export class Settling {
     // Among them what somebody else has once locked, which the lean statement leaves alone.
     const open = verdicts.pick(settlements);
     if (open.length > 0) {
-      verdicts.apply(await this.#settleAll(worker, open));
+      const rows = await this.#settleAll(worker, open);
+      tellPutBack(rows, this.#onPutBack);
+      verdicts.apply(rows);
       await this.#judge(
         worker,
         verdicts,
@@ -109,7 +115,9 @@ export class Settling {
       claims.map(({ jobId }) => toUuid(jobId)),
       claims.map(({ runCount }) => runCount),
     ];
-    verdicts.apply(await this.#database.run(this.#statements.handBack, values, "hand claims back"));
+    const rows = await this.#database.run(this.#statements.handBack, values, "hand claims back");
+    tellPutBack(rows, this.#onPutBack);
+    verdicts.apply(rows);
     // A claim handed back leaves no entry, so no earlier call of this run can be found in the journal.
     await this.#judge(worker, verdicts, claims, () => null);
     return verdicts.all;

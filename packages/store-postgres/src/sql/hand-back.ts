@@ -1,12 +1,12 @@
 import type { Names } from "../names.ts";
-import { lookedUp, notify, rows, type Statement, statement } from "./statement.ts";
+import { lookedUp, notify, oldPlace, rows, type Statement, statement } from "./statement.ts";
 
 /**
  * Undoes claims whose handler never started, as if they had never been made: no journal entry, run count as before,
  * their old place in the order.
  *
  * Index: `queue_pkey (job_id)`. Parameters: 1 worker · arrays: 2 job ids · 3 run counts.
- * Returns the positions (from 1) that were applied.
+ * Returns the positions (from 1) that were applied, and the places to which jobs have come back.
  */
 export function handBack(n: Names): Statement {
   return statement(
@@ -19,7 +19,9 @@ export function handBack(n: Names): Statement {
 ), pended as (
   update ${n.of("queue")} q set claimed_by = null, claimed_at = null, lease_expires_at = null, backstop = null, run_count = q.run_count - 1
   from held h where ${lookedUp("q.job_id", "h.job_id")}
+  returning q.job_id, q.kind_id, q.priority, q.seq
 )
-select h.ord::int4 as ord, ${notify(n, "h.ord = (select max(ord) from held)")} as notified from held h`,
+select h.ord::int4 as ord, ${notify(n, "h.ord = (select max(ord) from held)")} as notified, ${oldPlace}
+from held h left join pended p on p.job_id = h.job_id`,
   );
 }

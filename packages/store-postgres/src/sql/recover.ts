@@ -4,6 +4,7 @@ import {
   horizon,
   lookedUp,
   notify,
+  oldPlace,
   oneMore,
   rows,
   type Statement,
@@ -87,7 +88,7 @@ export function giveUpWorkers(n: Names): Statement {
  * Locked rows are passed over.
  *
  * Index: `queue_pkey (job_id)`. Parameters, arrays: 1 job ids · 2 run counts · 3 holders · 4 outcome codes ·
- * 5 delay ms · 6 notes. Returns the positions (from 1) that were applied.
+ * 5 delay ms · 6 notes. Returns the positions (from 1) that were applied, and the places to which jobs have come back.
  */
 export function recover(n: Names): Statement {
   return statement(
@@ -110,7 +111,7 @@ export function recover(n: Names): Statement {
   update ${n.of("queue")} q set claimed_by = null, claimed_at = null, lease_expires_at = null, backstop = null, failure_count = h.failures,
     visible_at = h.due, scheduled = h.due > ${n.of("clock")}()
   from (select h.*, ${after(n, "h.delay_ms")} as due from held h where h.outcome = 's') h where ${lookedUp("q.job_id", "h.job_id")}
-  returning q.visible_at
+  returning q.job_id, q.visible_at, q.kind_id, q.priority, case when not q.scheduled then q.seq end as seq
 ), logged as (
   insert into ${n.of("journal")} (recorded_at, started_at, job_id, kind_id, run_no, failure_count, worker_id, outcome, note)
   select ${n.of("clock")}(), h.claimed_at, h.job_id, h.kind_id, h.run_no, h.failures, h.holder, h.outcome, h.note from held h order by h.ord
@@ -119,7 +120,7 @@ select h.ord::int4 as ord, ${notify(
       n,
       `h.ord = (select max(ord) from held)
     and exists (select 1 from pended p where p.visible_at <= ${n.of("clock")}() or p.visible_at <= ${horizon(n)})`,
-    )} as notified
-from held h`,
+    )} as notified, ${oldPlace}
+from held h left join pended p on p.job_id = h.job_id`,
   );
 }

@@ -5,6 +5,7 @@ import {
   horizon,
   lookedUp,
   notify,
+  oldPlace,
   oneMore,
   rows,
   type Statement,
@@ -20,7 +21,8 @@ import {
  * Index: `queue_pkey (job_id)`.
  *
  * Parameters: 1 worker · arrays: 2 job ids · 3 run counts · 4 outcome codes · 5 delay ms · 6 run_at epoch ms or null ·
- * 7 carry or null · 8 note · 9 attachment · 10 detail. Returns the positions (from 1) that were applied.
+ * 7 carry or null · 8 note · 9 attachment · 10 detail. Returns the positions (from 1) that were applied, and the places
+ * to which jobs have come back.
  */
 export function settle(n: Names): Statement {
   const due = `case when h.run_at is not null then least(greatest(${fromEpochMs("h.run_at")}, ${n.of("clock")}()), '9999-01-01T00:00:00Z')
@@ -47,7 +49,7 @@ export function settle(n: Names): Statement {
     -- Due at once it keeps its place, otherwise it waits among the scheduled.
     visible_at = h.due, scheduled = h.due > ${n.of("clock")}()
   from (select h.*, ${due} as due from held h where h.outcome in ('p', 'r', 'l')) h where ${lookedUp("q.job_id", "h.job_id")}
-  returning q.visible_at
+  returning q.job_id, q.visible_at, q.kind_id, q.priority, case when not q.scheduled then q.seq end as seq
 ), logged as (
   insert into ${n.of("journal")} (recorded_at, started_at, job_id, kind_id, run_no, failure_count, worker_id, outcome, note, attachment, detail)
   select ${n.of("clock")}(), h.claimed_at, h.job_id, h.kind_id, h.run_no, h.failures, $1::int4, h.outcome, h.note, h.attachment, h.detail
@@ -57,8 +59,8 @@ select h.ord::int4 as ord, ${notify(
       n,
       `h.ord = (select max(ord) from held)
     and exists (select 1 from pended p where p.visible_at <= ${n.of("clock")}() or p.visible_at <= ${horizon(n)})`,
-    )} as notified
-from held h`,
+    )} as notified, ${oldPlace}
+from held h left join pended p on p.job_id = h.job_id`,
   );
 }
 

@@ -116,6 +116,9 @@ export function lookedUp(column: string, id: string): string {
   return `${column} = any (array[${id}])`;
 }
 
+/** Of a row that was put back (`p`): its kind, its tier and, where it is due, its place in the order. */
+export const oldPlace = "p.kind_id, p.priority::int4 as priority, p.seq::float8 as seq";
+
 /**
  * Arrays of parameters, side by side as rows. Wrapped, so that the planner never counts on their length: a lookup for
  * each of a thousand seems dear beside a walk over a table that was empty when it was last vacuumed.
