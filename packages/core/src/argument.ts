@@ -29,6 +29,17 @@ export function toSignal(signal: AbortSignal | undefined): AbortSignal | undefin
   throw invalidArgument("signal", "is not an AbortSignal", "pass controller.signal");
 }
 
+/**
+ * Refuses a `pg` pool or client that asks for binary answers: no query can ask it for text instead. Throws
+ * `invalid-argument`.
+ */
+export function refuseBinary(argument: string, connection: object): void {
+  const { binary, options } = connection as Readonly<Record<string, unknown>>;
+  const settings = (options ?? {}) as Readonly<Record<string, unknown>>;
+  if (binary !== true && settings["binary"] !== true) return;
+  throw invalidArgument(argument, "asks for binary answers", "make it without `binary: true`");
+}
+
 /** The signal of a call that takes nothing else; throws `invalid-argument`. */
 export function readSignal(
   options: { readonly signal?: AbortSignal | undefined },

@@ -158,7 +158,7 @@ export {
 
 // ── values: checking, encoding, reading ──────────────────────────────────────────────────────────
 
-export { checkMembers, readSignal, toSignal } from "./argument.ts";
+export { checkMembers, readSignal, refuseBinary, toSignal } from "./argument.ts";
 export { isBackoff } from "./backoff.ts";
 export { encodeDedupKey, MAX_DEDUP_KEY_CHARACTERS } from "./dedup-key.ts";
 export { dateOf, differenceMs, durationMs, FAR_FUTURE_MS, toDate, toEpochMs } from "./duration.ts";

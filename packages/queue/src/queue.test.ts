@@ -1,3 +1,4 @@
+import pg from "pg";
 import { describe, expect, it } from "vitest";
 import { Queue } from "./queue.ts";
 import { Count } from "./testing/tasks.ts";
@@ -13,6 +14,12 @@ describe("what a queue is made over", () => {
       );
     },
   );
+
+  it("is no pool or client of pg that asks for binary answers", () => {
+    const config = { connectionString: "postgres://127.0.0.1/none", binary: true };
+    for (const producer of [new pg.Pool(config), new pg.Client(config)])
+      expect(() => new Queue(producer)).toThrow(/producer asks for binary answers/);
+  });
 
   it("is not a store of another version", () => {
     const store = { portVersion: 99, capabilities: {}, enqueue: async () => ({ jobs: [] }) };

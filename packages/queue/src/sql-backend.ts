@@ -1,4 +1,4 @@
-import { invalidArgument } from "@venturi/core";
+import { invalidArgument, refuseBinary } from "@venturi/core";
 import type { AdaptedExecutor } from "./adapters/adapted-executor.ts";
 import { type Backend, type Lanes, mayBeOneJobs, oneLane, transactionLanes } from "./backend.ts";
 import { EnqueueLane } from "./enqueue-lane.ts";
@@ -92,7 +92,10 @@ function refuseOutside(tx: unknown): void {
 /** Recognised by shape, so that it does not matter which copy of `pg` or Kysely made it. */
 function toRunner(value: unknown, preparedStatements: boolean, argument: string): Runner {
   if (isKyselyLike(value)) return kyselyRunner(value);
-  if (isPgLike(value)) return pgRunner(value, preparedStatements);
+  if (isPgLike(value)) {
+    refuseBinary(argument, value);
+    return pgRunner(value, preparedStatements);
+  }
   if (isExecutor(value)) return executorRunner(value);
   const transaction =
     "pass the pg client on which you began it, a Kysely transaction, that of another library through its adapter, as in within(adapters.drizzle(tx)), or { query(text, params) }";

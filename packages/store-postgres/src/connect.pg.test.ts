@@ -217,6 +217,7 @@ describe("options that are refused, by name", () => {
     ["pool", { pool: {} }],
     ["pool", { pool: db }],
     ["pool", { pool: client }],
+    ["pool", { pool: new pg.Pool({ connectionString: url, binary: true } as pg.PoolConfig) }],
     ["pool", { db: pool }],
     ["options", pool],
     ["options", client],

@@ -1,4 +1,4 @@
-import { invalidArgument } from "@venturi/core";
+import { invalidArgument, refuseBinary } from "@venturi/core";
 import pg from "pg";
 import type { Row, SqlConnection, SqlSource } from "./database.ts";
 import {
@@ -35,8 +35,10 @@ export function createSource(
   { preparedStatements, logger }: ResolvedOptions,
   owned: boolean,
 ): SqlSource {
-  if (isPool(pool) && db === undefined)
+  if (isPool(pool) && db === undefined) {
+    refuseBinary("pool", pool);
     return pgSource(pool, { preparedStatements, owned, logger });
+  }
   if (isKysely(db) && pool === undefined) return kyselySource(db);
   throw invalidArgument(
     "pool",
@@ -76,8 +78,10 @@ export function connectionOf(tx: PostgresTransaction, preparedStatements: boolea
   if (isKysely(tx) && isTransaction !== false) return kyselyConnection(tx);
   if (typeof query === "function" && typeof isTransaction === "boolean") {
     if (isTransaction) return executorConnection(tx as SqlTransaction);
-  } else if (typeof query === "function" && typeof totalCount !== "number")
+  } else if (typeof query === "function" && typeof totalCount !== "number") {
+    refuseBinary("tx", given);
     return pgTransaction(tx as PgQueryable, preparedStatements);
+  }
   throw invalidArgument(
     "tx",
     "is not a transaction of this store",

@@ -1,0 +1,91 @@
+import { type ClaimedJob, type JobId, toUuid, type WorkerId } from "@venturi/core";
+import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { PostgresStore } from "./postgres-store.ts";
+import { addBacklog, removeJobs } from "./testing/backlog.ts";
+import { claimRequest, settlement, startWorker } from "./testing/store-fixture.ts";
+
+const { pool } = await testDatabase();
+let store: PostgresStore;
+let worker: WorkerId;
+
+beforeEach(async () => {
+  await removeJobs(pool);
+  store = new PostgresStore({ pool });
+  worker = await startWorker(store);
+});
+
+afterEach(() => expectInvariants(pool));
+
+/** A flow in which each claim brings hundreds of jobs and could have taken more. */
+async function claimOfFlow(): Promise<readonly ClaimedJob[]> {
+  await addBacklog(pool, { kind: "a", count: 600 });
+  return (await store.claim(claimRequest(worker, ["a"], { limit: 1_000 }))).jobs;
+}
+
+/** Claims until the marks, which lag, have passed what the first of these claims brought; returns that. */
+async function passBy(): Promise<readonly ClaimedJob[]> {
+  await claimOfFlow();
+  const early = await claimOfFlow();
+  for (let n = 0; n < 4; n += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 30));
+    await claimOfFlow();
+  }
+  return early;
+}
+
+describe("a job that comes back to its old place, which busy claims have passed, is first in the next claim", () => {
+  it.each<[string, (job: ClaimedJob) => Promise<unknown>]>([
+    [
+      "retried at once",
+      (job) => store.settle({ worker, settlements: [settlement(job, "retried")] }),
+    ],
+    [
+      "paused for no time",
+      (job) => store.settle({ worker, settlements: [settlement(job, "paused")] }),
+    ],
+    ["released", (job) => store.settle({ worker, settlements: [settlement(job, "released")] })],
+    [
+      "handed back",
+      (job) => store.handBack({ worker, claims: [{ jobId: job.id, runCount: job.runCount }] }),
+    ],
+    [
+      "recovered from a worker that is gone",
+      async ({ id: jobId, runCount }) => {
+        const holder = worker + 1_000;
+        await pool.query("update venturi_queue set claimed_by = $1 where job_id = $2", [
+          holder,
+          toUuid(jobId),
+        ]);
+        const recovery = {
+          jobId,
+          runCount,
+          holder,
+          outcome: "stale-recovered",
+          delayMs: 0,
+          note: "",
+        };
+        await store.recover({ recoveries: [recovery as never] });
+      },
+    ],
+  ])("%s", async (_, putBack) => {
+    const [job] = (await passBy()) as [ClaimedJob];
+    await putBack(job);
+    const [first] = await claimOfFlow();
+    expect(first?.id).toBe(job.id);
+  });
+
+  it("with hundreds of others", async () => {
+    const back = await passBy();
+    await store.settle({ worker, settlements: back.map((job) => settlement(job, "retried")) });
+    const ids: JobId[] = [];
+    for (let n = 0; n < 2; n += 1) ids.push(...(await claimOfFlow()).map(({ id }) => id));
+    expect(new Set(ids)).toEqual(new Set([...ids, ...back.map(({ id }) => id)]));
+  });
+});
+
+it("a job that is put off until later goes to the end, and lowers no mark", async () => {
+  const [job] = (await passBy()) as [ClaimedJob];
+  await store.settle({ worker, settlements: [settlement(job, "retried", { delayMs: 3_600_000 })] });
+  expect((await claimOfFlow()).map(({ id }) => id)).not.toContain(job.id);
+});
