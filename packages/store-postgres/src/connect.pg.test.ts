@@ -264,7 +264,7 @@ describe("calls refuse what they do not know", () => {
     ["signal", () => store.migrate({ signal: 1 } as object)],
     ["silent", () => store.configure({ notify: true, silent: true } as { notify: boolean })],
     ["sginal", () => store.configure({ notify: true }, { sginal: signal } as object)],
-    ["settings", () => store.configure(undefined as never)],
+    ["notify", () => store.configure(undefined as never)],
     ["notify", () => store.configure({} as never)],
   ])("%s: %#", async (argument, call) => {
     expect(await failureOf(call())).toMatchObject({ code: "invalid-argument", argument });

@@ -185,14 +185,14 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
     settings: { readonly notify: boolean },
     options: { readonly signal?: AbortSignal | undefined } = {},
   ): Promise<void> {
-    checkMembers("settings", settings, ["notify"], "configure");
-    if (typeof settings.notify !== "boolean") {
+    if (typeof settings?.notify !== "boolean") {
       throw invalidArgument(
         "notify",
         "must be true or false",
         "pass { notify: false } to stop notifications",
       );
     }
+    checkMembers("settings", settings, ["notify"], "configure");
     const signal = readSignal(options, "configure");
     signal?.throwIfAborted();
     const { configure } = this.#statements;

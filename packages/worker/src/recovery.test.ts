@@ -88,8 +88,8 @@ function claimOf(name: string, overrides: Partial<StaleClaim> = {}): StaleClaim 
   return { jobId, ...base, holder: other, overdue: true, ...overrides };
 }
 
-function silent({ dead = true, mayTakeFromDead = true } = {}) {
-  const worker: SilentWorker = { worker: other, name: "other", silentMs: 40_000, dead };
+function silent({ dead = true, mayTakeFromDead = true, silentMs = 40_000 } = {}) {
+  const worker: SilentWorker = { worker: other, name: "other", silentMs, dead };
   service.report({ silent: [worker], mayTakeFromDead, others: 0 });
 }
 
@@ -113,6 +113,19 @@ describe("whose claims are looked for", () => {
     await clock.advance(1_000);
     for (const index of [1, 2])
       expect(holdersOf(index)).toEqual([{ worker: other, overdueOnly: true }]);
+  });
+
+  test("those of a worker that has become suspect once more, a third of its silence later: it may have claimed after its last beat", async () => {
+    await service.start();
+    await clock.advance(10_000);
+    silent({ dead: false, silentMs: 6_000 });
+    silent({ dead: false, silentMs: 6_000 });
+    await clock.advance(10_000);
+    expect(scans.map(({ at }) => at)).toEqual([0, 10_000, 12_000]);
+    // It is known by now: each beat has its scan.
+    silent({ dead: false, silentMs: 16_000 });
+    await clock.advance(20_000);
+    expect(scans.map(({ at }) => at)).toEqual([0, 10_000, 12_000, 20_000]);
   });
 
   test("a dead worker's no more once all are recovered, until it has beaten again", async () => {

@@ -81,6 +81,8 @@ export class RecoveryService {
   #working: Promise<void> | null = null;
   #cancelTimer: CancelTimer | null = null;
   #scanAt = Number.POSITIVE_INFINITY;
+  /** Before then no worker that has become suspect was looked at for the last time. */
+  #scanAgainAt = Number.NEGATIVE_INFINITY;
   #lastScanAt = Number.NEGATIVE_INFINITY;
   #sweepAt = Number.POSITIVE_INFINITY;
   #sweepIntervalMs = leastSweepIntervalMs;
@@ -109,6 +111,11 @@ export class RecoveryService {
     this.#others = others;
     // Whoever has gone may have been the next to sweep.
     if (fewer && isJoined) this.#sweepInTurn();
+    for (const { worker, dead, silentMs } of silent) {
+      // What it claimed after its last beat is overdue later than it is suspect: by at most the interval of its beats.
+      if (!dead && !this.#silent.has(worker))
+        this.#scanAgainAt = this.#options.clock.now() + silentMs / 3;
+    }
     this.#silent = new Map(silent.map(({ worker, dead }) => [worker, dead && mayTakeFromDead]));
     // Whoever beats again may hold claims again.
     for (const worker of this.#cleared) if (!this.#silent.get(worker)) this.#cleared.delete(worker);
@@ -222,7 +229,10 @@ export class RecoveryService {
         if (!overdueOnly && !left.has(worker)) this.#cleared.add(worker);
       }
     }
-    if (!isComplete || left.size > 0) this.#scanAt = this.#lastScanAt + scanIntervalMs;
+    const soonest = this.#lastScanAt + scanIntervalMs;
+    if (!isComplete || left.size > 0) this.#scanAt = soonest;
+    else if (this.#scanAgainAt > this.#lastScanAt)
+      this.#scanAt = Math.max(soonest, this.#scanAgainAt);
   }
 
   /** A slow look at everything: claims without a worker, once more those of the dead, and forgotten ones of its own. */
