@@ -3,9 +3,9 @@ import type { Headers } from "./headers.ts";
 import type { JobId } from "./job-id.ts";
 import type { EndStatus, JobRecord, JobStatus, JournalEntry, Stats } from "./journal.ts";
 import type { Logger } from "./logger.ts";
-import type { ConstantMerge } from "./merge.ts";
-import type { MergeCandidate, MergeChoice } from "./merge-plan.ts";
+import type { Port } from "./port.ts";
 import type { Priority } from "./priority.ts";
+import type { ProducerStore } from "./producer-store.ts";
 import type { Recovery, StaleClaim } from "./recovery.ts";
 import type { Settlement } from "./settlement.ts";
 
@@ -17,101 +17,16 @@ import type { Settlement } from "./settlement.ts";
  * JSON text: a store keeps and returns them, it never looks inside. Every instant and every delay is measured by
  * the store's own clock; no port takes "now" from its caller.
  */
-export const PORT_VERSION = 1;
-
-/** What an adapter can do beyond the required verbs; callers read it instead of guessing. */
-export interface StoreCapabilities {
-  /** Whether producers may enqueue inside a caller's transaction (`within(tx)`). */
-  readonly transactions: boolean;
-  /** Whether the store is also a {@link Notifier}. Without it workers poll. */
-  readonly notifications: boolean;
-  /** How many connections there are where the store shares them with the application; absent: it has its own, or cannot tell. */
-  readonly sharedConnections?: number;
-}
-
-interface Port {
-  readonly portVersion: typeof PORT_VERSION;
-  readonly capabilities: StoreCapabilities;
-}
-
-// ── producing ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-/** One job to store. The producer has made its id and validated its payload. */
-export interface EnqueueJob {
-  readonly id: JobId;
-  readonly kind: string;
-  /** JSON text of the caller's input. */
-  readonly payload: string;
-  readonly priority: Priority;
-  /** Absent or null: never coalesced. */
-  readonly dedupKey?: string | null;
-  /** What happens when a pending job of the same kind and key exists; only with a key. */
-  readonly merge?: ConstantMerge;
-  /** Milliseconds from the store's clock until the job is due; absent: due at once. Never with `runAt`. */
-  readonly delayMs?: number;
-  /** Absolute due time in epoch milliseconds. */
-  readonly runAt?: number;
-  /** The task's own lease in milliseconds, evaluated at enqueue; absent: the claim's. */
-  readonly leaseMs?: number | null;
-  readonly headers?: Headers | null;
-  /** What the task's merge function has decided, instead of `merge`; only with a key. */
-  readonly decision?: MergeChoice;
-}
-
-/**
- * What became of one enqueued job: a row of its own, merged into a pending one, or a repeat of an id that an
- * earlier call already brought in.
- */
-export type EnqueueOutcome = "enqueued" | "kept" | "replaced" | "merged" | "repeated";
-
-export interface EnqueueRequest {
-  readonly jobs: readonly EnqueueJob[];
-  readonly signal?: AbortSignal | undefined;
-}
-
-export interface EnqueuedJob {
-  /** The surviving job: the request's own id, or that of the job it was merged into. */
-  readonly id: JobId;
-  readonly outcome: EnqueueOutcome;
-}
-
-export interface ProducerStore extends Port {
-  /**
-   * Stores all jobs or none, in the order given, and wakes workers if any is due soon.
-   *
-   * Throws `VenturiError` `id-conflict` when an id belongs to another kind or key, `merge` with `isRetryable` when
-   * the pending job that a decision is about has changed since it was read (its `ids` are those of the request that
-   * earlier calls brought in), and `database` when the statement failed.
-   */
-  enqueue(request: EnqueueRequest): Promise<{ readonly jobs: readonly EnqueuedJob[] }>;
-  /** For merge functions: the pending jobs of each key, first come first. Locks nothing. */
-  findCandidates(request: FindCandidatesRequest): Promise<FindCandidatesResult>;
-}
-
-export interface FindCandidatesRequest {
-  readonly keys: readonly {
-    readonly kind: string;
-    readonly dedupKey: string;
-    /** How many at most; absent: all. */
-    readonly limit?: number;
-    /** Jobs of this key that are about to be stored: which of them are known is asked as well. */
-    readonly ids?: readonly JobId[];
-  }[];
-  /** After a lost race: looks once those who are merging into these keys at the moment have ended. */
-  readonly wait?: boolean;
-  readonly signal?: AbortSignal | undefined;
-}
-
-export interface FindCandidatesResult {
-  /** For each key in order: its pending jobs. */
-  readonly candidates: readonly (readonly MergeCandidate[])[];
-  /**
-   * Of the `ids` that were asked about, those that an earlier call brought in, whatever has become of them: storing
-   * them again changes nothing. Absent: the store does not look; then `enqueue` says so, in the error that it refuses
-   * a decision with, which a transaction does not survive.
-   */
-  readonly known?: readonly JobId[];
-}
+export { PORT_VERSION, type StoreCapabilities } from "./port.ts";
+export type {
+  EnqueuedJob,
+  EnqueueJob,
+  EnqueueOutcome,
+  EnqueueRequest,
+  FindCandidatesRequest,
+  FindCandidatesResult,
+  ProducerStore,
+} from "./producer-store.ts";
 
 // ── working ──────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -1,17 +1,22 @@
 import { type ClaimedJob, type JobId, toUuid, type WorkerId } from "@venturi/core";
 import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { PgQuery } from "./pg-like.ts";
 import { PostgresStore } from "./postgres-store.ts";
 import { addBacklog, removeJobs } from "./testing/backlog.ts";
+import { recordingPool } from "./testing/recording-pool.ts";
 import { claimRequest, settlement, startWorker } from "./testing/store-fixture.ts";
 
 const { pool } = await testDatabase();
+const recorder = recordingPool(pool);
+/** Which parameter of a claim holds the marks of the jobs of normal priority. */
+const normalMarks = 9;
 let store: PostgresStore;
 let worker: WorkerId;
 
 beforeEach(async () => {
   await removeJobs(pool);
-  store = new PostgresStore({ pool });
+  store = new PostgresStore({ pool: recorder });
   worker = await startWorker(store);
 });
 
@@ -84,8 +89,19 @@ describe("a job that comes back to its old place, which busy claims have passed,
   });
 });
 
-it("a job that is put off until later goes to the end, and lowers no mark", async () => {
-  const [job] = (await passBy()) as [ClaimedJob];
-  await store.settle({ worker, settlements: [settlement(job, "retried", { delayMs: 3_600_000 })] });
-  expect((await claimOfFlow()).map(({ id }) => id)).not.toContain(job.id);
+it("a job that is put off until later lowers no mark", async () => {
+  const markOfNextClaim = async () => {
+    const [claim] = (await recorder.queriesOf(claimOfFlow)) as [PgQuery];
+    return Number((claim.values[normalMarks] as number[])[0]);
+  };
+  const [later, atOnce] = (await passBy()) as [ClaimedJob, ClaimedJob];
+  const { seq } = (
+    await pool.query("select seq::int from venturi_queue where job_id = $1", [toUuid(atOnce.id)])
+  ).rows[0];
+  const retry = (job: ClaimedJob, delayMs: number) =>
+    store.settle({ worker, settlements: [settlement(job, "retried", { delayMs })] });
+  await retry(later, 3_600_000);
+  expect(await markOfNextClaim()).toBeGreaterThan(seq);
+  await retry(atOnce, 0);
+  expect(await markOfNextClaim()).toBe(seq - 1);
 });

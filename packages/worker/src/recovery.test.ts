@@ -128,6 +128,21 @@ describe("whose claims are looked for", () => {
     expect(scans.map(({ at }) => at)).toEqual([0, 10_000, 12_000, 20_000]);
   });
 
+  test("those of several that have become suspect together once more for each, at its own time", async () => {
+    await service.start();
+    await clock.advance(10_000);
+    const suspect = (worker: number, silentMs: number): SilentWorker => ({
+      worker,
+      name: `${worker}`,
+      silentMs,
+      dead: false,
+    });
+    const suspects = [suspect(2, 9_000), suspect(3, 6_000)];
+    service.report({ silent: suspects, mayTakeFromDead: true, others: 2 });
+    await clock.advance(20_000);
+    expect(scans.map(({ at }) => at)).toEqual([0, 10_000, 12_000, 13_000]);
+  });
+
   test("a dead worker's no more once all are recovered, until it has beaten again", async () => {
     await service.start();
     stale = [claimOf("a")];

@@ -81,8 +81,8 @@ export class RecoveryService {
   #working: Promise<void> | null = null;
   #cancelTimer: CancelTimer | null = null;
   #scanAt = Number.POSITIVE_INFINITY;
-  /** Before then no worker that has become suspect was looked at for the last time. */
-  #scanAgainAt = Number.NEGATIVE_INFINITY;
+  /** When the claims of workers that have become suspect are to be looked at once more. */
+  #scansAgainAt: number[] = [];
   #lastScanAt = Number.NEGATIVE_INFINITY;
   #sweepAt = Number.POSITIVE_INFINITY;
   #sweepIntervalMs = leastSweepIntervalMs;
@@ -114,7 +114,7 @@ export class RecoveryService {
     for (const { worker, dead, silentMs } of silent) {
       // What it claimed after its last beat is overdue later than it is suspect: by at most the interval of its beats.
       if (!dead && !this.#silent.has(worker))
-        this.#scanAgainAt = this.#options.clock.now() + silentMs / 3;
+        this.#scansAgainAt.push(this.#options.clock.now() + silentMs / 3);
     }
     this.#silent = new Map(silent.map(({ worker, dead }) => [worker, dead && mayTakeFromDead]));
     // Whoever beats again may hold claims again.
@@ -229,10 +229,10 @@ export class RecoveryService {
         if (!overdueOnly && !left.has(worker)) this.#cleared.add(worker);
       }
     }
-    const soonest = this.#lastScanAt + scanIntervalMs;
-    if (!isComplete || left.size > 0) this.#scanAt = soonest;
-    else if (this.#scanAgainAt > this.#lastScanAt)
-      this.#scanAt = Math.max(soonest, this.#scanAgainAt);
+    this.#scansAgainAt = this.#scansAgainAt.filter((at) => at > this.#lastScanAt);
+    const isUnfinished = !isComplete || left.size > 0;
+    const again = isUnfinished ? this.#lastScanAt : Math.min(...this.#scansAgainAt);
+    this.#scanAt = Math.max(this.#lastScanAt + scanIntervalMs, again);
   }
 
   /** A slow look at everything: claims without a worker, once more those of the dead, and forgotten ones of its own. */

@@ -1,5 +1,13 @@
 import type { Names } from "../names.ts";
-import { lookedUp, notify, oldPlace, rows, type Statement, statement } from "./statement.ts";
+import {
+  heldAndPutBack,
+  lookedUp,
+  notify,
+  oldPlace,
+  rows,
+  type Statement,
+  statement,
+} from "./statement.ts";
 
 /**
  * Undoes claims whose handler never started, as if they had never been made: no journal entry, run count as before,
@@ -22,6 +30,6 @@ export function handBack(n: Names): Statement {
   returning q.job_id, q.kind_id, q.priority, q.seq
 )
 select h.ord::int4 as ord, ${notify(n, "h.ord = (select max(ord) from held)")} as notified, ${oldPlace}
-from held h left join pended p on p.job_id = h.job_id`,
+from ${heldAndPutBack}`,
   );
 }

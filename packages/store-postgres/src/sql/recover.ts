@@ -1,6 +1,7 @@
 import type { Names } from "../names.ts";
 import {
   after,
+  heldAndPutBack,
   horizon,
   lookedUp,
   notify,
@@ -121,6 +122,6 @@ select h.ord::int4 as ord, ${notify(
       `h.ord = (select max(ord) from held)
     and exists (select 1 from pended p where p.visible_at <= ${n.of("clock")}() or p.visible_at <= ${horizon(n)})`,
     )} as notified, ${oldPlace}
-from held h left join pended p on p.job_id = h.job_id`,
+from ${heldAndPutBack}`,
   );
 }

@@ -120,6 +120,12 @@ export function lookedUp(column: string, id: string): string {
 export const oldPlace = "p.kind_id, p.priority::int4 as priority, p.seq::float8 as seq";
 
 /**
+ * All rows that were held (`h`), with what was put back of them (`p`), which are no others. A full join is never done
+ * as a nested loop, which the planner would weigh for the few rows that it expects.
+ */
+export const heldAndPutBack = "held h full join pended p on p.job_id = h.job_id";
+
+/**
  * Arrays of parameters, side by side as rows. Wrapped, so that the planner never counts on their length: a lookup for
  * each of a thousand seems dear beside a walk over a table that was empty when it was last vacuumed.
  */
