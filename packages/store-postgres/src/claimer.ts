@@ -16,6 +16,7 @@ import { claimAll } from "./sql/claim-all.ts";
 import { mostLeaseMs } from "./sql/claim-terms.ts";
 import { promote } from "./sql/promote.ts";
 import type { Statement } from "./sql/statement.ts";
+import { WalkBudget } from "./walk-budget.ts";
 
 /** Before every number that a row can have, also one that was written by hand. */
 const firstSeq: Mark = [-9e18, -9e18, -9e18];
@@ -32,10 +33,14 @@ const firstDue: Mark = [
  */
 const manyJobs = 500;
 
+/** What finding and locking a row takes, about, in milliseconds: what is left of a walk's time was spent in vain. */
+const perJobMs = 0.01;
+
 /**
  * Claims for one worker session. Usually one statement; two where scheduled jobs are known to be due, which are
  * promoted first; three where the claim itself found that out. A claim behind marks that came back short is made
- * once more without them, so that an empty answer is a true one.
+ * once more without them, so that an empty answer is a true one; where such looks have become dear, only as often as
+ * their budget allows, and the answer says that there may be more (`blocked`).
  *
  * While claims take everything that waits, a smaller statement is tried first, which does just that; where more waits
  * than it may take, the larger one follows, and is kept to until once more a claim has taken everything.
@@ -50,16 +55,22 @@ export class Claimer {
   readonly #now: () => number;
   readonly #ready = new Marks();
   readonly #due = new Marks();
+  readonly #budget: WalkBudget;
+  /** What has been put back since the claim under way began, which may have been past it; null: none is under way. */
+  #putBackMeanwhile: OldPlace[] | null = null;
   /** When a scheduled job is next due, on the monotonic clock, as far as the last claim knew. */
   #dueAt = Number.POSITIVE_INFINITY;
   /** The last claim took everything that waited. */
   #tookAll = false;
+  /** The last claim came back short, though not of hundreds: there is no backlog. */
+  #isCaughtUp = false;
 
   constructor(
     database: Database,
     kinds: Kinds,
     names: Names,
     now: () => number = () => performance.now(),
+    budget: WalkBudget = new WalkBudget(),
   ) {
     this.#database = database;
     this.#kinds = kinds;
@@ -68,41 +79,82 @@ export class Claimer {
     this.#bodies = claimedBodies(names);
     this.#promote = promote(names);
     this.#now = now;
+    this.#budget = budget;
   }
 
   async claim(request: ClaimRequest): Promise<ClaimResult> {
     await this.#kinds.load(request.kinds.map(({ kind }) => kind));
+    const putBack: OldPlace[] = [];
+    this.#putBackMeanwhile = putBack;
+    try {
+      return await this.#claimAndLook(request);
+    } finally {
+      this.#putBackMeanwhile = null;
+      for (const { kindId, tier, seq } of putBack) this.#ready.putBack(kindId, tier, seq);
+    }
+  }
+
+  /** Claims, and looks from the start where that is due, or for what a claim behind marks has not brought. */
+  async #claimAndLook(request: ClaimRequest): Promise<ClaimResult> {
     const now = this.#now();
     const hasMarks = !(this.#ready.isEmpty && this.#due.isEmpty);
-    const begin: Begin = hasMarks ? (this.#ready.dueTier(now) ?? "marks") : "start";
+    const mayLook = this.#budget.allows(now);
+    const begin: Begin =
+      hasMarks && !(this.#isCaughtUp && mayLook) ? (this.#ready.dueTier(now) ?? "marks") : "start";
     let answer = await this.#promoteAndClaim(request, begin, this.#dueAt <= now);
-    const isShort = answer.jobs.length < request.limit;
     const isBusy = answer.jobs.length >= manyJobs;
-    const rest = hasMarks && isShort ? remainder(request, answer.jobs) : null;
+    let hasLooked = begin === "start";
+    const rest =
+      hasLooked || answer.jobs.length >= request.limit ? null : remainder(request, answer.jobs);
     if (rest !== null) {
-      // What lies before the marks of a busy queue waits for the next walk: until then this is no true answer.
-      answer = isBusy
-        ? { ...answer, held: true }
-        : together(answer, await this.#promoteAndClaim(rest, "start", false));
+      hasLooked = mayLook && !isBusy;
+      // What lies before the marks waits for the next walk: until then this is no true answer.
+      answer = hasLooked
+        ? together(answer, await this.#promoteAndClaim(rest, "start", false))
+        : { ...answer, held: true };
     }
-    // What came back short has looked at everything: there is nothing to begin behind.
-    if (answer.jobs.length < request.limit && !isBusy) {
-      this.#ready.forget();
-      this.#due.forget();
-    }
+    const isShort = answer.jobs.length < request.limit;
+    this.#isCaughtUp = isShort && !isBusy;
+    if (this.#isCaughtUp && hasLooked) this.#lookedAtAll(request, answer);
     const { jobs, waitMs, due, held } = answer;
     this.#tookAll = answer.isAll || hasRoomLeft(request, answer);
     this.#dueAt = due ? this.#now() : this.#now() + (waitMs ?? Number.POSITIVE_INFINITY);
     return {
       jobs: jobs.map(({ job }) => job),
       waitMs,
-      blocked: held && jobs.length < request.limit,
+      blocked: held && isShort,
     };
   }
 
+  /**
+   * A look from the start came back short, so that there is nothing to begin behind. Unless looking took long: then
+   * the next claims begin behind all that had a place when this one began.
+   */
+  #lookedAtAll(request: ClaimRequest, answer: Answer): void {
+    if (!this.#budget.isDear(answer.walk.vainMs)) {
+      this.#ready.forget();
+      this.#due.forget();
+      return;
+    }
+    const { lastSeq, kinds, clockMs } = answer.walk;
+    // What is paused, excluded or locked, or had no room, waits and was not brought.
+    if (answer.held || answer.due || lastSeq === null || kinds < request.kinds.length) return;
+    if ((request.exclude?.length ?? 0) > 0) return;
+    const taken = countByKind(answer.jobs);
+    for (const { kind, limit } of request.kinds) {
+      if ((taken.get(kind) ?? 0) >= limit) continue;
+      const id = this.#kinds.id(kind);
+      const due = Math.floor(clockMs) - 1;
+      this.#ready.sawAll(id, [lastSeq, lastSeq, lastSeq]);
+      this.#due.sawAll(id, [due, due, due]);
+    }
+  }
+
   /** A row is pending again at its old place, which the next claim is not to pass over. */
-  putBack({ kindId, tier, seq }: OldPlace): void {
+  putBack(place: OldPlace): void {
+    const { kindId, tier, seq } = place;
     this.#ready.putBack(kindId, tier, seq);
+    this.#putBackMeanwhile?.push(place);
   }
 
   /** Claims; what is due among the scheduled is promoted first, as is known beforehand or found out by the claim. */
@@ -118,7 +170,6 @@ export class Claimer {
 
   /** Claims everything that waits; null: it is more than may be taken, and nothing was. */
   async #claimAllOnce(request: ClaimRequest): Promise<Answer | null> {
-    const startedAt = this.#now();
     // Should it fail, the next claim is the larger one, whatever the reason was.
     this.#tookAll = false;
     const rows = await this.#database.run(
@@ -126,8 +177,8 @@ export class Claimer {
       [...this.#basics(request), (request.exclude ?? []).map(toUuid)],
       "claim jobs",
     );
-    this.#ready.walked(null, startedAt, this.#now());
     const [info] = rows;
+    this.#walked("start", rows);
     // Where something is due it is promoted first, and then the other statement claims.
     if (info?.["fits"] !== 1 && info?.["due"] !== 1) return null;
     return { ...this.#read(request, await this.#withFreshBodies(rows), "start"), isAll: true };
@@ -163,9 +214,15 @@ export class Claimer {
       ],
       "claim jobs",
     );
-    if (begin !== "marks")
-      this.#ready.walked(begin === "start" ? null : begin, startedAt, this.#now());
+    this.#walked(begin, rows);
     return this.#read(request, await this.#withFreshBodies(rows), begin);
+  }
+
+  #walked(begin: Begin, rows: readonly Row[]): void {
+    if (begin === "marks" || rows.length === 0) return;
+    const now = this.#now();
+    this.#ready.walked(begin === "start" ? null : begin, vainMs(rows), now);
+    if (begin === "start") this.#budget.spend(vainMs(rows), now);
   }
 
   /** Reads the bodies again that a merge had changed while the claim was looking. Rare. */
@@ -181,7 +238,8 @@ export class Claimer {
     return rows.map((row) => ({ ...row, ...byId.get(row["job_id"]) }));
   }
 
-  #read(request: ClaimRequest, [info, ...rows]: readonly Row[], begin: Begin): Answer {
+  #read(request: ClaimRequest, answer: readonly Row[], begin: Begin): Answer {
+    const [info, ...rows] = answer;
     if (info === undefined) return nothing;
     this.#database.sawIsolation(info["isolation"] as string);
     const claimedMs = info["clock_ms"] as number;
@@ -208,6 +266,12 @@ export class Claimer {
       due: info["due"] === 1,
       held: info["held"] === 1,
       isAll: false,
+      walk: {
+        vainMs: vainMs(answer),
+        lastSeq: info["last_seq"] as number | null,
+        kinds: info["kinds"] as number,
+        clockMs: claimedMs,
+      },
     };
   }
 
@@ -271,10 +335,33 @@ interface Answer {
   readonly held: boolean;
   /** By the statement that takes everything that waits. */
   readonly isAll: boolean;
+  readonly walk: Walk;
+}
+
+/** What a statement tells of its walks. */
+interface Walk {
+  readonly vainMs: number;
+  /** The last number that a row had got when they began; null: none. */
+  readonly lastSeq: number | null;
+  /** How many kinds were looked at: those that are not paused. */
+  readonly kinds: number;
+  readonly clockMs: number;
 }
 
 /** A statement always answers with a row; without one nothing is known, least of all that nothing waits. */
-const nothing: Answer = { jobs: [], waitMs: null, due: false, held: true, isAll: false };
+const nothing: Answer = {
+  jobs: [],
+  waitMs: null,
+  due: false,
+  held: true,
+  isAll: false,
+  walk: { vainMs: 0, lastSeq: null, kinds: 0, clockMs: 0 },
+};
+
+/** How long a statement walked without finding a job, in milliseconds. */
+function vainMs(rows: readonly Row[]): number {
+  return Math.max(0, (rows[0]?.["walk_ms"] as number) - perJobMs * (rows.length - 1));
+}
 
 /** Whether more would have been taken of any kind, had there been more. Where others hold jobs, nobody knows. */
 function hasRoomLeft(request: ClaimRequest, { jobs, held }: Answer): boolean {

@@ -123,27 +123,27 @@ describe("walks from the start", () => {
     const marks = new Marks({ fullWalkMs: 1_000 });
     for (const tier of [0, 1, 2] as const) {
       expect(marks.dueTier(tier)).toBe(tier);
-      marks.walked(tier, tier, tier + 2);
+      marks.walked(tier, 2, tier + 2);
     }
     expect(marks.dueTier(1_001)).toBe(null);
     expect(marks.dueTier(1_002)).toBe(0);
     expect(marks.dueTier(5_000)).toBe(0);
-    marks.walked(0, 5_000, 5_001);
+    marks.walked(0, 1, 5_001);
     expect(marks.dueTier(5_002)).toBe(1);
   });
 
   it("of all tiers count for each", () => {
     const marks = new Marks({ fullWalkMs: 1_000 });
-    marks.walked(null, 0, 2);
+    marks.walked(null, 2, 2);
     expect([marks.dueTier(1_001), marks.dueTier(1_002)]).toEqual([null, 0]);
   });
 
   it("take at most a twentieth of the time, and a long one of one tier does not put off the others", () => {
     const marks = new Marks({ fullWalkMs: 1_000 });
     marks.walked(null, 0, 0);
-    marks.walked(1, 0, 200);
+    marks.walked(1, 200, 200);
     expect(marks.dueTier(1_000)).toBe(0);
-    for (const tier of [0, 2] as const) marks.walked(tier, 4_000, 4_000);
+    for (const tier of [0, 2] as const) marks.walked(tier, 0, 4_000);
     expect([marks.dueTier(4_199), marks.dueTier(4_200)]).toEqual([null, 1]);
   });
 
@@ -151,12 +151,12 @@ describe("walks from the start", () => {
     const marks = new Marks({ lagMs: 25 });
     marks.saw(kind, 1, 900, false);
     for (const now of [0, 25, 50]) marks.of(kind, now);
-    marks.walked(null, 60, 61);
+    marks.walked(null, 1, 61);
     marks.saw(kind, 1, 950, true);
     expect(marks.dueTier(62)).toBe(null);
     marks.saw(kind, 1, 40, true);
     expect(marks.dueTier(62)).toBe(1);
-    marks.walked(1, 62, 63);
+    marks.walked(1, 1, 63);
     expect(marks.dueTier(64)).toBe(null);
   });
 
@@ -164,7 +164,7 @@ describe("walks from the start", () => {
     const marks = new Marks({ lagMs: 25 });
     marks.saw(kind, 1, 900, false);
     for (const now of [0, 25, 50]) marks.of(kind, now);
-    marks.walked(null, 60, 61);
+    marks.walked(null, 1, 61);
     marks.putBack(kind, 1, 500);
     marks.saw(kind, 1, 500, true);
     expect(marks.dueTier(62)).toBe(null);

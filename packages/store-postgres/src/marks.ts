@@ -67,9 +67,9 @@ export class Marks {
     return due ?? null;
   }
 
-  /** A walk has ended that began at the start, of one tier or of all. */
-  walked(tier: Tier | null, startedAt: number, now: number): void {
-    const next = now + Math.max(this.#fullWalkMs, 20 * (now - startedAt));
+  /** A walk has ended that began at the start, of one tier or of all, and took so long in milliseconds. */
+  walked(tier: Tier | null, walkMs: number, now: number): void {
+    const next = now + Math.max(this.#fullWalkMs, 20 * walkMs);
     for (const each of tier === null ? tiers : [tier]) this.#fullWalkAt[each] = next;
   }
 
@@ -98,6 +98,11 @@ export class Marks {
     if (isFromStart && position <= Math.min(track.settled, track.floor))
       this.#fullWalkAt[tier] = never;
     if (track.isFloorInUse) track.floor = Number.POSITIVE_INFINITY;
+  }
+
+  /** A walk from the start has found no more of a kind: what had a place when it began needs no other look. */
+  sawAll(kind: number, position: Mark): void {
+    for (const tier of tiers) this.saw(kind, tier, position[tier], false);
   }
 
   /** A row is back at a place that walks may have passed. */

@@ -1,6 +1,7 @@
 import type { Names } from "../names.ts";
 import { claimedJob, claimUpdate, isFree, noJob, ofKind } from "./claim-terms.ts";
 import { bounded, epochMs, lookedUp, msUntil, type Statement, statement } from "./statement.ts";
+import { began, walked } from "./walk.ts";
 
 /**
  * Claims everything that waits, for queues that are nearly empty: where it all fits into the limit and into each
@@ -19,7 +20,7 @@ export function claimAll(n: Names): Statement {
   return statement(
     "claim_all",
     `with pair as materialized (
-  select k.id as kind_id, p.tier, ${ofKind("$4::int4[]", "k.id")} as room
+  select k.id as kind_id, p.tier, ${ofKind("$4::int4[]", "k.id")} as room, ${began(n)}
   from ${n.of("kinds")} k cross join (values (0::int2), (1::int2), (2::int2)) p(tier)
   where k.id = any ($3::int4[]) and k.paused_at is null
 ), soon as materialized (
@@ -50,9 +51,9 @@ export function claimAll(n: Names): Statement {
 )
 select ${epochMs(clock)} as clock_ms, ${msUntil(n, `(select s.at from soon s where s.at > ${clock})`)} as wait_ms,
   v.due::int4 as due, (v.n > (select count(*) from claimed))::int4 as held,
-  current_setting('transaction_isolation') as isolation, v.fits::int4 as fits, ${noJob} from state v
+  current_setting('transaction_isolation') as isolation, ${walked("pair")}, v.fits::int4 as fits, ${noJob} from state v
 union all
-select null, null, null, null, null, null, ${claimedJob(n)}
+select null, null, null, null, null, null, null, null, null, ${claimedJob(n)}
 from claimed c left join lateral (
   select j.payload::text, j.headers::text, coalesce(j.version, 0) as version from ${n.of("jobs")} j
   where ${lookedUp("j.id", "c.job_id")}) b on true`,

@@ -1,6 +1,7 @@
 import type { Names } from "../names.ts";
 import { claimedJob, claimUpdate, isFree, noJob } from "./claim-terms.ts";
 import { bounded, epochMs, msUntil, type Statement, statement } from "./statement.ts";
+import { began, walked } from "./walk.ts";
 
 /**
  * Claims up to a limit of due jobs in one statement of three steps, so that several claimers at once each find work:
@@ -47,7 +48,7 @@ export function claim(n: Names): Statement {
   return statement(
     "claim",
     `with kind as materialized (
-  select u.* from unnest($3::int4[], $4::int4[], $9::int8[], $10::int8[], $11::int8[],
+  select u.*, ${began(n)} from unnest($3::int4[], $4::int4[], $9::int8[], $10::int8[], $11::int8[],
       $12::float8[], $13::float8[], $14::float8[])
     u(kind_id, room, mark0, mark1, mark2, due0, due1, due2)
   join ${n.of("kinds")} k on k.id = u.kind_id and k.paused_at is null
@@ -127,9 +128,9 @@ export function claim(n: Names): Statement {
 -- Everything that holds for all of them comes once, in a row of its own and first: a thousand jobs repeat none of it.
 select ${epochMs(`${n.of("clock")}()`)} as clock_ms, ${msUntil(n, `(select min(s.at) from soon s where s.at > ${n.of("clock")}())`)} as wait_ms,
   (exists (select 1 from due))::int4 as due, (exists (select 1 from held))::int4 as held,
-  current_setting('transaction_isolation') as isolation, ${noJob}
+  current_setting('transaction_isolation') as isolation, ${walked("kind")}, ${noJob}
 union all
-select null, null, null, null, null, ${claimedJob(n)}
+select null, null, null, null, null, null, null, null, ${claimedJob(n)}
 -- Each side has a row for every row of the other, so that any join would do. A full one rules out the nested loop,
 -- which the planner would choose for the few rows that it expects.
 from claimed c full join ${n.of("bodies_v1")}(array(select t.job_id from claimed t)) b on b.id = c.job_id`,

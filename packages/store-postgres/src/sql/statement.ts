@@ -94,7 +94,7 @@ export function msSince(n: Names, instant: string): string {
  * An interval in milliseconds. `date_part` and not `extract`, which computes in exact decimals at several times the
  * cost; rounded to the microseconds that an interval has.
  */
-function lengthMs(interval: string): string {
+export function lengthMs(interval: string): string {
   return `(round(date_part('epoch', ${interval}) * 1e6) / 1e3)`;
 }
 
