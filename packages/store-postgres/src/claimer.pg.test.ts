@@ -133,6 +133,39 @@ describe("a job that is committed late, with an early place in the order", () =>
   });
 });
 
+it("scheduled jobs that are committed late, before the due mark, are found within a second and all of them at once", async () => {
+  const lateCount = 23;
+  const other = await pool.connect();
+  await addBacklog(pool, { kind: "a", count: 2_000, tier: 2 });
+  await addBacklog(pool, { kind: "a", count: 200, tier: 0, dueInMs: -60_000 });
+  await other.query("begin");
+  await other.query(
+    `with job as (
+      insert into venturi_jobs (id, created_at, kind_id, priority, payload, headers)
+      select gen_random_uuid(), now(), id, 0, '{}', '{"late": "1"}'
+      from venturi_kinds, generate_series(1, $1) where name = 'a' returning id, kind_id
+    )
+    insert into venturi_queue (job_id, kind_id, priority, visible_at, scheduled)
+    select id, kind_id, 0, now() - interval '120 s', true from job`,
+    [lateCount],
+  );
+  const claimLate = async () =>
+    (await claim(5)).jobs.filter(({ headers }) => headers?.["late"] === "1").length;
+  // Until the due marks have passed them.
+  for (let n = 0; n < 10; n += 1) {
+    expect(await claimLate()).toBe(0);
+    now += 30;
+  }
+  await other.query("commit");
+  other.release();
+  expect(await claimLate()).toBe(0);
+  now += 1_000;
+  let found = 0;
+  // One claim for each tier, of which one finds the first of them, and then one for each five.
+  for (let n = 0; n < 3 + lateCount / 5; n += 1) found += await claimLate();
+  expect(found).toBe(lateCount);
+});
+
 describe("while claims take everything that waits", () => {
   const statements = async (work: () => Promise<unknown>) =>
     (await recorder.queriesOf(work)).map(verbOf).filter((verb) => !verb.startsWith("kinds"));
@@ -207,6 +240,13 @@ describe("while claims take everything that waits", () => {
       claimer.claim(claimRequest(worker, [claimKind("a", { limit: 2 }), "b"], { limit: 5 }));
     expect(await statements(capped)).toEqual(["claim_all", "claim"]);
     for (let n = 0; n < 3; n += 1) expect(await statements(capped)).toEqual(["claim"]);
+  });
+
+  it("the larger one alone is sent for hundreds of kinds", async () => {
+    await addBacklog(pool, { kind: "a", count: 3 });
+    const kinds = ["a", ...Array.from({ length: 150 }, (_, n) => `many_${n}`)];
+    const ofMany = () => claimer.claim(claimRequest(worker, kinds, { limit: 5 }));
+    for (let n = 0; n < 2; n += 1) expect(await statements(ofMany)).toEqual(["claim"]);
   });
 
   it("what is due is promoted first", async () => {

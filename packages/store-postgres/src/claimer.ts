@@ -1,13 +1,18 @@
+import { type ClaimRequest, type ClaimResult, toUuid } from "@venturi/core";
 import {
-  type ClaimedJob,
-  type ClaimKind,
-  type ClaimRequest,
-  type ClaimResult,
-  toUuid,
-} from "@venturi/core";
+  type Answer,
+  countByKind,
+  hasRoomLeft,
+  inOrder,
+  nothing,
+  type Placed,
+  remainder,
+  together,
+  vainMs,
+} from "./claim-answer.ts";
 import type { Database, Row } from "./database.ts";
 import type { Kinds } from "./kinds.ts";
-import { type Mark, Marks, type Tier } from "./marks.ts";
+import { type Begin, type Mark, Marks, type Tier, type Walk } from "./marks.ts";
 import type { Names } from "./names.ts";
 import type { OldPlace } from "./old-place.ts";
 import { type ClaimTerms, toClaimedJob } from "./row-mapping.ts";
@@ -33,8 +38,11 @@ const firstDue: Mark = [
  */
 const manyJobs = 500;
 
-/** What finding and locking a row takes, about, in milliseconds: what is left of a walk's time was spent in vain. */
-const perJobMs = 0.01;
+/**
+ * With more kinds than these the smaller statement, which looks up each of them among all, would be the slower one;
+ * and so would be a claim that looks at each of them behind a mark of its own, rather than once at all that have none.
+ */
+const fewKinds = 100;
 
 /**
  * Claims for one worker session. Usually one statement; two where scheduled jobs are known to be due, which are
@@ -56,6 +64,8 @@ export class Claimer {
   readonly #ready = new Marks();
   readonly #due = new Marks();
   readonly #budget: WalkBudget;
+  /** Tiers of which the last promotion found something before its mark: there may be more. */
+  readonly #dueBeforeMarks = new Set<Tier>();
   /** What has been put back since the claim under way began, which may have been past it; null: none is under way. */
   #putBackMeanwhile: OldPlace[] | null = null;
   /** When a scheduled job is next due, on the monotonic clock, as far as the last claim knew. */
@@ -99,8 +109,9 @@ export class Claimer {
     const now = this.#now();
     const hasMarks = !(this.#ready.isEmpty && this.#due.isEmpty);
     const mayLook = this.#budget.allows(now);
-    const begin: Begin =
-      hasMarks && !(this.#isCaughtUp && mayLook) ? (this.#ready.dueTier(now) ?? "marks") : "start";
+    const begin = hasMarks && !(this.#isCaughtUp && mayLook) ? this.#next(now) : "start";
+    if (begin === "start") this.#dueBeforeMarks.clear();
+    else if (begin !== "marks") this.#dueBeforeMarks.delete(begin);
     let answer = await this.#promoteAndClaim(request, begin, this.#dueAt <= now);
     const isBusy = answer.jobs.length >= manyJobs;
     let hasLooked = begin === "start";
@@ -126,20 +137,26 @@ export class Claimer {
     };
   }
 
+  /** Where a claim begins that has marks: now and then one tier is looked through from its start. */
+  #next(now: number): Begin {
+    const [late] = this.#dueBeforeMarks;
+    return this.#ready.dueTier(now) ?? late ?? "marks";
+  }
+
   /**
    * A look from the start came back short, so that there is nothing to begin behind. Unless looking took long: then
    * the next claims begin behind all that had a place when this one began.
    */
   #lookedAtAll(request: ClaimRequest, answer: Answer): void {
-    if (!this.#budget.isDear(answer.walk.vainMs)) {
+    if (!this.#budget.isDear(answer.walked.vainMs)) {
       this.#ready.forget();
       this.#due.forget();
       return;
     }
-    const { lastSeq, kinds, clockMs } = answer.walk;
+    const { lastSeq, kinds, clockMs } = answer.walked;
     // What is paused, excluded or locked, or had no room, waits and was not brought.
     if (answer.held || answer.due || lastSeq === null || kinds < request.kinds.length) return;
-    if ((request.exclude?.length ?? 0) > 0) return;
+    if ((request.exclude?.length ?? 0) > 0 || request.kinds.length > fewKinds) return;
     const taken = countByKind(answer.jobs);
     for (const { kind, limit } of request.kinds) {
       if ((taken.get(kind) ?? 0) >= limit) continue;
@@ -160,7 +177,8 @@ export class Claimer {
   /** Claims; what is due among the scheduled is promoted first, as is known beforehand or found out by the claim. */
   async #promoteAndClaim(request: ClaimRequest, begin: Begin, dueBefore: boolean): Promise<Answer> {
     if (!dueBefore) {
-      const all = this.#tookAll && begin === "start" ? await this.#claimAllOnce(request) : null;
+      const isForAll = this.#tookAll && begin === "start" && request.kinds.length <= fewKinds;
+      const all = isForAll ? await this.#claimAllOnce(request) : null;
       const answer = all ?? (await this.#claimOnce(request, begin, false));
       if (!answer.due) return answer;
     }
@@ -249,24 +267,27 @@ export class Claimer {
         { kind, leaseMs: Math.min(Math.max(leaseMs, 0), mostLeaseMs), claimedMs },
       ]),
     );
+    const walk = walkOf(begin, request);
     const jobs: Placed[] = [];
     for (const row of rows) {
       const kind = row["kind_id"] as number;
       const tier = row["priority"] as Tier;
       const seq = row["seq"] as number;
-      this.#ready.saw(kind, tier, seq, begin === "start" || begin === tier);
+      this.#ready.saw(kind, tier, seq, walk);
       // Only kinds that were asked for come back.
       const ofKind = terms.get(kind) as ClaimTerms;
       jobs.push({ tier, seq, job: toClaimedJob(row, ofKind) });
     }
     jobs.sort(inOrder);
+    const held = info["held"] === 1;
+    if (!walk.isLeaving && hasRoomLeft(request, { jobs, held })) this.#ready.sawTheRest();
     return {
       jobs,
       waitMs: info["wait_ms"] as number | null,
       due: info["due"] === 1,
-      held: info["held"] === 1,
+      held,
       isAll: false,
-      walk: {
+      walked: {
         vainMs: vainMs(answer),
         lastSeq: info["last_seq"] as number | null,
         kinds: info["kinds"] as number,
@@ -290,20 +311,21 @@ export class Claimer {
       ],
       "promote scheduled jobs",
     );
+    const walk = walkOf(begin, request);
     // Whole milliseconds: the mark must not lie behind a row of the same instant.
+    const before = (ms: unknown) => Math.floor(ms as number) - 1;
     for (const row of rows) {
-      this.#due.saw(
-        row["kind_id"] as number,
-        row["priority"] as Tier,
-        Math.floor(row["due_ms"] as number) - 1,
-        false,
-      );
+      const kind = row["kind_id"] as number;
+      const tier = row["priority"] as Tier;
+      if (this.#due.saw(kind, tier, before(row["first_ms"]), walk)) this.#dueBeforeMarks.add(tier);
+      this.#due.saw(kind, tier, before(row["last_ms"]), walk);
     }
   }
 }
 
-/** Where a claim begins: behind the marks, behind those of all tiers but one, or at the start. */
-type Begin = "marks" | Tier | "start";
+function walkOf(begin: Begin, { exclude }: ClaimRequest): Walk {
+  return { begin, isLeaving: (exclude?.length ?? 0) > 0 };
+}
 
 function beginAt(begin: Begin, start: Mark, marks: () => Mark): Mark {
   if (begin === "start") return start;
@@ -314,90 +336,7 @@ function beginAt(begin: Begin, start: Mark, marks: () => Mark): Mark {
   return from;
 }
 
-/** A claimed job and its place in the order. */
-interface Placed {
-  readonly tier: number;
-  readonly seq: number;
-  readonly job: ClaimedJob;
-}
-
-function inOrder(a: Placed, b: Placed): number {
-  return a.tier - b.tier || a.seq - b.seq;
-}
-
-interface Answer {
-  readonly jobs: readonly Placed[];
-  /** Milliseconds until the next scheduled job is due; null: none. */
-  readonly waitMs: number | null;
-  /** A scheduled job is due and has not been promoted. */
-  readonly due: boolean;
-  /** Something due could not be had, though there was room for it: another transaction holds its row. */
-  readonly held: boolean;
-  /** By the statement that takes everything that waits. */
-  readonly isAll: boolean;
-  readonly walk: Walk;
-}
-
-/** What a statement tells of its walks. */
-interface Walk {
-  readonly vainMs: number;
-  /** The last number that a row had got when they began; null: none. */
-  readonly lastSeq: number | null;
-  /** How many kinds were looked at: those that are not paused. */
-  readonly kinds: number;
-  readonly clockMs: number;
-}
-
-/** A statement always answers with a row; without one nothing is known, least of all that nothing waits. */
-const nothing: Answer = {
-  jobs: [],
-  waitMs: null,
-  due: false,
-  held: true,
-  isAll: false,
-  walk: { vainMs: 0, lastSeq: null, kinds: 0, clockMs: 0 },
-};
-
-/** How long a statement walked without finding a job, in milliseconds. */
-function vainMs(rows: readonly Row[]): number {
-  return Math.max(0, (rows[0]?.["walk_ms"] as number) - perJobMs * (rows.length - 1));
-}
-
-/** Whether more would have been taken of any kind, had there been more. Where others hold jobs, nobody knows. */
-function hasRoomLeft(request: ClaimRequest, { jobs, held }: Answer): boolean {
-  if (held || jobs.length >= request.limit) return false;
-  const taken = countByKind(jobs);
-  return request.kinds.every(({ kind, limit }) => (taken.get(kind) ?? 0) < limit);
-}
-
-function countByKind(jobs: readonly Placed[]): ReadonlyMap<string, number> {
-  const counts = new Map<string, number>();
-  for (const { job } of jobs) counts.set(job.kind, (counts.get(job.kind) ?? 0) + 1);
-  return counts;
-}
-
-/** What a claim and one for the rest of its request brought, in one order. */
-function together(first: Answer, rest: Answer): Answer {
-  const jobs = [...first.jobs, ...rest.jobs].sort(inOrder);
-  const waits = [first.waitMs, rest.waitMs].filter((waitMs) => waitMs !== null);
-  return { ...rest, jobs, waitMs: waits.length === 0 ? null : Math.min(...waits) };
-}
-
 /** One array per tier, as the statements take them. */
 function tiers(marks: readonly Mark[]): [number[], number[], number[]] {
   return [marks.map((mark) => mark[0]), marks.map((mark) => mark[1]), marks.map((mark) => mark[2])];
-}
-
-/** What is left to ask for after a first answer; the rotation goes on behind the turns that it spent. */
-function remainder(request: ClaimRequest, jobs: readonly Placed[]): ClaimRequest | null {
-  if (jobs.length === 0) return request;
-  const taken = countByKind(jobs);
-  const kinds: ClaimKind[] = [];
-  for (const kind of request.kinds) {
-    const limit = kind.limit - (taken.get(kind.kind) ?? 0);
-    if (limit > 0) kinds.push({ ...kind, limit });
-  }
-  if (kinds.length === 0) return null;
-  const turn = { ...request.turn, counter: request.turn.counter + jobs.length };
-  return { ...request, limit: request.limit - jobs.length, kinds, turn };
 }

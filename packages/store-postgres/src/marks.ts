@@ -3,6 +3,16 @@ export type Mark = readonly [high: number, normal: number, low: number];
 
 export type Tier = 0 | 1 | 2;
 
+/** Where a walk begins: behind the marks, behind those of all tiers but one, or at the start. */
+export type Begin = "marks" | Tier | "start";
+
+/** A walk that brings rows, the lowest of each kind and tier that it may have. */
+export interface Walk {
+  readonly begin: Begin;
+  /** Whether it passes over rows that are there: those that were excluded. */
+  readonly isLeaving: boolean;
+}
+
 /** What is known of one kind and tier. */
 interface Track {
   /** In use: what had been seen when the lag before the last one ended. */
@@ -88,21 +98,36 @@ export class Marks {
     return [startOf(high), startOf(normal), startOf(low)];
   }
 
-  /** A walk, from the start or from a mark, has brought a row, and so all before it that could be had. */
-  saw(kind: number, tier: Tier, position: number, isFromStart: boolean): void {
+  /**
+   * A walk has brought a row, and so all before it that could be had. Returns whether it began at the start and the
+   * row lay before the mark: there may be more of these, which the next walk behind the mark would pass over.
+   */
+  saw(kind: number, tier: Tier, position: number, { begin, isLeaving }: Walk): boolean {
     // Numbers of rows written by hand may be too large to be told apart from their neighbours, and to be sent back.
-    if (position > Number.MAX_SAFE_INTEGER) return;
+    if (position > Number.MAX_SAFE_INTEGER) return false;
     const track = this.#track(kind, tier);
     if (position > track.seen) track.seen = position;
-    // There may be more of these, and next time they would be passed over.
-    if (isFromStart && position <= Math.min(track.settled, track.floor))
-      this.#fullWalkAt[tier] = never;
-    if (track.isFloorInUse) track.floor = Number.POSITIVE_INFINITY;
+    const isFromStart = begin === "start" || begin === tier;
+    const wasPassed = isFromStart && position <= Math.min(track.settled, track.floor);
+    if (wasPassed) this.#fullWalkAt[tier] = never;
+    // It may have brought but the first of those that were put back.
+    if (track.isFloorInUse && !isLeaving) {
+      track.floor = Math.max(track.floor, position);
+      if (track.floor >= track.settled) track.floor = Number.POSITIVE_INFINITY;
+    }
+    return wasPassed;
+  }
+
+  /** The walk that has brought these rows would have brought more, had there been more. */
+  sawTheRest(): void {
+    for (const { tiers } of this.#kinds.values())
+      for (const track of tiers) if (track.isFloorInUse) track.floor = Number.POSITIVE_INFINITY;
   }
 
   /** A walk from the start has found no more of a kind: what had a place when it began needs no other look. */
   sawAll(kind: number, position: Mark): void {
-    for (const tier of tiers) this.saw(kind, tier, position[tier], false);
+    const walk: Walk = { begin: "marks", isLeaving: false };
+    for (const tier of tiers) this.saw(kind, tier, position[tier], walk);
   }
 
   /** A row is back at a place that walks may have passed. */

@@ -87,6 +87,26 @@ describe("a job that comes back to its old place, which busy claims have passed,
     for (let n = 0; n < 2; n += 1) ids.push(...(await claimOfFlow()).map(({ id }) => id));
     expect(new Set(ids)).toEqual(new Set([...ids, ...back.map(({ id }) => id)]));
   });
+
+  it("with more than a claim may take", async () => {
+    const back = await passBy();
+    await addBacklog(pool, { kind: "a", count: 100 });
+    await store.settle({ worker, settlements: back.map((job) => settlement(job, "retried")) });
+    for (let n = 0; n < back.length; n += 50) {
+      const { jobs } = await store.claim(claimRequest(worker, ["a"], { limit: 50 }));
+      expect(jobs.map(({ id }) => id)).toEqual(back.slice(n, n + 50).map(({ id }) => id));
+    }
+  });
+
+  it("as soon as it is no longer excluded", async () => {
+    const [job] = (await passBy()) as [ClaimedJob];
+    await addBacklog(pool, { kind: "a", count: 100 });
+    await store.settle({ worker, settlements: [settlement(job, "retried")] });
+    const next = async (exclude: readonly JobId[]) =>
+      (await store.claim(claimRequest(worker, ["a"], { exclude }))).jobs.map(({ id }) => id);
+    for (let n = 0; n < 3; n += 1) expect(await next([job.id])).not.toContain(job.id);
+    expect((await next([]))[0]).toBe(job.id);
+  });
 });
 
 it("a job that is put off until later lowers no mark", async () => {

@@ -10,7 +10,7 @@ import { epochMs, lookedUp, type Statement, statement } from "./statement.ts";
  * kind and tier, so that neither foreign kinds nor a million future jobs are walked.
  *
  * Parameters: 1 kind ids · 2 limit per kind, for each of its tiers · 3–5 due marks per kind for tier 0–2 (epoch ms).
- * Returns what was promoted per kind and tier, with the latest due time.
+ * Returns what was promoted per kind and tier, with the first and the last due time.
  */
 export function promote(n: Names): Statement {
   return statement(
@@ -33,7 +33,8 @@ export function promote(n: Names): Statement {
   update ${n.of("queue")} q set scheduled = false, seq = p.seq from placed p where ${lookedUp("q.job_id", "p.job_id")}
   returning q.kind_id, q.priority, q.visible_at
 )
-select p.kind_id, p.priority::int4 as priority, count(*)::int4 as n, ${epochMs("max(p.visible_at)")} as due_ms
+select p.kind_id, p.priority::int4 as priority, count(*)::int4 as n,
+  ${epochMs("min(p.visible_at)")} as first_ms, ${epochMs("max(p.visible_at)")} as last_ms
 from promoted p group by p.kind_id, p.priority`,
   );
 }
