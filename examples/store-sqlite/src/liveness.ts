@@ -59,7 +59,7 @@ export function beat(
     .filter(({ silentMs, limits }) => limits.some((limit) => silentMs >= limit))
     .map(({ row, silentMs }) => {
       const dead = silentMs >= row.worker_timeout_ms;
-      return { worker: row.id, name: row.name, silentMs, dead };
+      return { worker: row.id, name: row.name, silentMs, timeoutMs: row.worker_timeout_ms, dead };
     })
     .sort((a, b) => b.silentMs - a.silentMs);
   const next = judged.flatMap(({ silentMs, limits }) =>

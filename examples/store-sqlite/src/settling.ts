@@ -1,10 +1,10 @@
 import type {
-  ClaimRef,
   ExtendLeaseRequest,
   ExtendLeaseResult,
   Recovery,
   Settlement,
   SettleVerdict,
+  UndoneClaim,
   WorkerId,
 } from "@venturi/core";
 import type { Database, EntryValues, JobRow } from "./database.ts";
@@ -82,10 +82,13 @@ function repend(
 export function handBack(
   database: Database,
   worker: WorkerId,
-  { jobId, runCount }: ClaimRef,
+  { jobId, runCount, leaseExpiresAt }: UndoneClaim,
 ): SettleVerdict {
   const row = database.held(worker, jobId, runCount);
   if (row === undefined) return "lost";
+  // A later claim has the same run count, but another lease.
+  if (leaseExpiresAt !== undefined && row.lease_expires_at !== leaseExpiresAt.getTime())
+    return "lost";
   database.run(
     `update jobs set state = 'pending', ${unclaimed}, run_count = run_count - 1 where id = ?`,
     row.id,

@@ -1,18 +1,17 @@
+import assert from "node:assert";
 import { describe, expect, it } from "vitest";
 import { MAX_HEADERS_LENGTH, readHeaders, toHeaders } from "./headers.ts";
 
 describe("headers", () => {
-  it("are a checked copy without a prototype", () => {
+  it("are a checked copy, a plain object", () => {
     const given = { traceparent: "00-ab-cd-01", empty: "" };
     const headers = toHeaders(given);
     expect(headers).not.toBe(given);
-    expect(Object.getPrototypeOf(headers)).toBeNull();
-    expect({ ...headers }).toEqual(given);
+    assert.deepStrictEqual(headers, given);
   });
 
   it("are null where there are none", () => {
     expect(toHeaders(undefined)).toBeNull();
-    expect(toHeaders(null)).toBeNull();
     expect(toHeaders({})).toBeNull();
     expect(toHeaders({ "": "" })).not.toBeNull();
   });
@@ -24,15 +23,14 @@ describe("headers", () => {
     const read = readHeaders(JSON.stringify(headers));
     expect(Object.keys(read)).toEqual(["__proto__", "constructor", "toString"]);
     expect(Object.values(read)).toEqual(["a", "b", "c"]);
-    expect(Object.getPrototypeOf(read)).toBeNull();
+    assert.deepStrictEqual(read, given);
     expect(({} as Record<string, unknown>)["a"]).toBeUndefined();
   });
 
   it("are read from text, from an object and from nothing", () => {
-    expect({ ...readHeaders('{"a":"b"}') }).toEqual({ a: "b" });
-    expect({ ...readHeaders({ a: "b" }) }).toEqual({ a: "b" });
-    expect({ ...readHeaders(null) }).toEqual({});
-    expect(readHeaders(null)["toString"]).toBeUndefined();
+    assert.deepStrictEqual(readHeaders('{"a":"b"}'), { a: "b" });
+    assert.deepStrictEqual(readHeaders({ a: "b" }), { a: "b" });
+    assert.deepStrictEqual(readHeaders(null), {});
   });
 
   it("take an object of another realm or without a prototype", () => {
@@ -40,6 +38,7 @@ describe("headers", () => {
   });
 
   it.each([
+    ["null", null],
     ["text", "a=b"],
     ["an array", [["a", "b"]]],
     ["a Map", new Map([["a", "b"]])],

@@ -2,8 +2,8 @@ import { invalidArgument, readArgument, show } from "./errors.ts";
 import { unstorableText } from "./text.ts";
 
 /**
- * Small text metadata of a job: trace context, a request id. Given as a plain object; read back on an object without
- * a prototype, so that a name such as `__proto__` is a name like any other.
+ * Small text metadata of a job: trace context, a request id. Given and read back as a plain object, in which a name
+ * such as `__proto__` is a member like any other.
  */
 export type Headers = Readonly<Record<string, string>>;
 
@@ -11,21 +11,21 @@ export type Headers = Readonly<Record<string, string>>;
 export const MAX_HEADERS_LENGTH = 8_192;
 
 /**
- * A checked copy of headers, without a prototype; null where there are none.
+ * A checked copy of headers; null where there are none.
  *
- * Throws `invalid-argument` for anything but text, U+0000, lone surrogates and more than 8,192 units in all. Values
- * are never part of the message.
+ * Throws `invalid-argument` for null, for anything but text, U+0000, lone surrogates and more than 8,192 units in all.
+ * Values are never part of the message.
  */
 export function toHeaders(headers: unknown, argument = "headers"): Headers | null {
   return readArgument(argument, () => checkHeaders(headers, argument));
 }
 
 function checkHeaders(headers: unknown, argument: string): Headers | null {
-  if (headers === undefined || headers === null) return null;
+  if (headers === undefined) return null;
   if (!isPlainObject(headers)) {
     throw invalidArgument(argument, `is ${show(headers)}`, "pass a plain object of strings");
   }
-  const copy: Record<string, string> = Object.create(null);
+  const texts: [name: string, value: string][] = [];
   let length = 0;
   for (const [name, value] of Object.entries(headers)) {
     checkText(name, argument, "has a name that ");
@@ -35,7 +35,7 @@ function checkHeaders(headers: unknown, argument: string): Headers | null {
     }
     checkText(value, member, "");
     length += name.length + value.length;
-    copy[name] = value;
+    texts.push([name, value]);
   }
   if (length > MAX_HEADERS_LENGTH) {
     throw invalidArgument(
@@ -44,7 +44,7 @@ function checkHeaders(headers: unknown, argument: string): Headers | null {
       "put what is large into the payload",
     );
   }
-  return length === 0 && Object.keys(copy).length === 0 ? null : copy;
+  return texts.length === 0 ? null : toPlain(texts);
 }
 
 function checkText(text: string, argument: string, what: string): void {
@@ -53,18 +53,20 @@ function checkText(text: string, argument: string, what: string): void {
   throw invalidArgument(argument, `${what}${problem}`, "remove or encode it");
 }
 
-const noHeaders: Headers = Object.freeze(Object.create(null));
+const noHeaders: Headers = Object.freeze({});
 
-/** Headers as a store returns them, from JSON text or an object, on an object without a prototype; empty for what holds none. */
+/** Headers as a store returns them, from JSON text or an object; empty for what holds none. */
 export function readHeaders(stored: string | Headers | null): Headers {
   if (stored === null) return noHeaders;
   const headers: unknown = typeof stored === "string" ? JSON.parse(stored) : stored;
   // Whatever somebody has written into the row by hand: handlers get text by name.
   if (typeof headers !== "object" || headers === null || Array.isArray(headers)) return noHeaders;
-  const copy: Record<string, string> = Object.create(null);
-  for (const [name, value] of Object.entries(headers))
-    if (typeof value === "string") copy[name] = value;
-  return copy;
+  return toPlain(Object.entries(headers).filter(([, value]) => typeof value === "string"));
+}
+
+/** Assigned, a member `__proto__` would be lost. */
+function toPlain(entries: readonly (readonly [name: string, value: string])[]): Headers {
+  return Object.fromEntries(entries);
 }
 
 function isPlainObject(value: unknown): value is object {

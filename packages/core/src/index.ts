@@ -116,6 +116,7 @@ export {
   type Store,
   type StoreCapabilities,
   type Subscription,
+  type UndoneClaim,
   type WorkerId,
   type WorkerRegistration,
   type WorkerStore,

@@ -16,6 +16,8 @@ export interface StaleClaim {
   readonly holder: WorkerId;
   /** Whether its lease had passed, or only its holder had gone silent. */
   readonly overdue: boolean;
+  /** When the claim ends by the store's clock; absent where the store does not say. */
+  readonly leaseExpiresAt?: Date | undefined;
 }
 
 /** What happens to a stale claim: pending again after its backoff, or dead at the backstop it carried. */

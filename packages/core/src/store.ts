@@ -96,7 +96,10 @@ export interface ClaimResult {
    * job behind others of its kind and priority that are due, and had no room, may be left out: time is not what it lacks.
    */
   readonly waitMs: number | null;
-  /** Something due could not be had because another transaction holds its row: look again soon. */
+  /**
+   * There may be more that is due: another transaction holds its row, or the store has not looked everywhere, where
+   * that has become dear. Look again soon.
+   */
   readonly blocked: boolean;
 }
 
@@ -144,9 +147,17 @@ export interface ClaimRef {
   readonly runCount: number;
 }
 
+export interface UndoneClaim extends ClaimRef {
+  /**
+   * As the claim's answer gave it, since a hand-back takes the run count back: one that nobody answered may be carried
+   * out when the worker has claimed the job once more, and must leave that claim alone. Absent: unknown.
+   */
+  readonly leaseExpiresAt?: Date | undefined;
+}
+
 export interface HandBackRequest {
   readonly worker: WorkerId;
-  readonly claims: readonly ClaimRef[];
+  readonly claims: readonly UndoneClaim[];
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -157,6 +168,11 @@ export interface SilentWorker {
   readonly silentMs: number;
   /** Silent for its whole `workerTimeout`; otherwise only suspect, and only its overdue claims are stale. */
   readonly dead: boolean;
+  /**
+   * Its own `workerTimeout`, in milliseconds: whoever has just started, or had an outage, waits as long before taking
+   * its claims, so that it can beat before. Absent: as long as the observer's own.
+   */
+  readonly timeoutMs?: number;
 }
 
 export interface BeatResult {
@@ -204,7 +220,10 @@ export interface WorkerStore<Tx = never> extends Port {
   claim(request: ClaimRequest): Promise<ClaimResult>;
   /** Ends runs. Each settlement applies only where (job, worker, run count) still holds the claim; verdicts in order. */
   settle(request: SettleRequest): Promise<{ readonly verdicts: readonly SettleVerdict[] }>;
-  /** Undoes claims whose handler never started: pending, run count as before, no journal entry. */
+  /**
+   * Undoes claims whose handler never started: pending, run count as before, no journal entry. Where the end of the
+   * lease is given, only while the claim still ends then, to a millisecond or two.
+   */
   handBack(request: HandBackRequest): Promise<{ readonly verdicts: readonly SettleVerdict[] }>;
 
   /** Moves the ends of leases while their claims are held; results in order. */

@@ -33,7 +33,7 @@ export interface Answer {
 }
 
 /** What a statement tells of its walks. */
-export interface Walked {
+interface Walked {
   readonly vainMs: number;
   /** The last number that a row had got when they began; null: none. */
   readonly lastSeq: number | null;

@@ -52,6 +52,7 @@ export class Liveness {
               worker: row["id"] as number,
               name: row["name"] as string,
               silentMs: row["silent_ms"] as number,
+              timeoutMs: row["timeout_ms"] as number,
               dead: row["dead"] === 1,
             },
           ],

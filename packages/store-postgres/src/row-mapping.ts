@@ -42,6 +42,7 @@ export function toClaimedJob(row: Row, terms: ClaimTerms): ClaimedJob {
 }
 
 export function toStaleClaim(row: Row): StaleClaim {
+  const leaseExpiresAt = toDate(row["lease_expires_ms"]);
   return {
     jobId: fromUuid(row["job_id"] as string),
     kind: row["kind"] as string,
@@ -51,6 +52,8 @@ export function toStaleClaim(row: Row): StaleClaim {
     backstop: row["backstop"] as number | null,
     holder: row["claimed_by"] as number,
     overdue: row["overdue"] === 1,
+    // A claim without a lease can only have been written by hand.
+    ...(leaseExpiresAt === null ? {} : { leaseExpiresAt }),
   };
 }
 

@@ -1,5 +1,4 @@
 import {
-  type ClaimRef,
   type CompleteRequest,
   dateOf,
   type ExtendLeaseRequest,
@@ -10,6 +9,7 @@ import {
   type SettleRequest,
   type SettleVerdict,
   toUuid,
+  type UndoneClaim,
   VenturiError,
   type WorkerId,
 } from "@venturi/core";
@@ -106,7 +106,7 @@ export class Settling {
 
   async #handBackRound(
     worker: WorkerId,
-    claims: readonly ClaimRef[],
+    claims: readonly UndoneClaim[],
   ): Promise<readonly SettleVerdict[]> {
     if (claims.length === 0) return [];
     const verdicts = new Verdicts(claims.length);
@@ -114,6 +114,7 @@ export class Settling {
       worker,
       claims.map(({ jobId }) => toUuid(jobId)),
       claims.map(({ runCount }) => runCount),
+      claims.map(leaseEndsMs),
     ];
     const rows = await this.#database.run(this.#statements.handBack, values, "hand claims back");
     tellPutBack(rows, this.#onPutBack);
@@ -183,7 +184,7 @@ export class Settling {
     return this.#database.run(this.#statements.settle, values, doing(settlements));
   }
 
-  async #judge<T extends { readonly jobId: string; readonly runCount: number }>(
+  async #judge<T extends UndoneClaim>(
     worker: WorkerId,
     verdicts: Verdicts,
     requests: readonly T[],
@@ -196,6 +197,7 @@ export class Settling {
       open.map(({ jobId }) => toUuid(jobId)),
       open.map(({ runCount }) => runCount),
       open.map(code),
+      open.map(leaseEndsMs),
     ];
     const rows = await this.#database.run(
       this.#statements.verdicts,
@@ -204,6 +206,10 @@ export class Settling {
     );
     verdicts.judge(rows.map((row) => row["verdict"] as SettleVerdict));
   }
+}
+
+function leaseEndsMs({ leaseExpiresAt }: UndoneClaim): number | null {
+  return leaseExpiresAt?.getTime() ?? null;
 }
 
 /** The verdicts of one call, each "lost" until somebody says otherwise. */

@@ -1,10 +1,11 @@
-import { defineTask } from "@venturi/core";
+import { defineTask, type HandBackRequest } from "@venturi/core";
 import { Queue } from "@venturi/queue";
 import { PostgresStore } from "@venturi/store-postgres";
 import { expectInvariants, expectNoWarnings, testDatabase } from "@venturi-tooling/testing";
 import * as v from "valibot";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
 import { Worker } from "./index.ts";
+import { WorkerProcess } from "./testing/child-process.ts";
 import { running } from "./testing/running.ts";
 import { deferred, until } from "./testing/signals.ts";
 import { wrapStore } from "./testing/wrap-store.ts";
@@ -176,6 +177,101 @@ describe("jobs claimed ahead of a free slot", () => {
     const [entry] = await queue.journal(ids[1] as string);
     expect(entry).toMatchObject({ outcome: "completed", runNo: 1 });
     expect(await queue.job(ids[1] as string)).toMatchObject({ runCount: 1, failureCount: 0 });
+  });
+});
+
+test("a hand-back that is carried out late does not undo the next claim, whose handler runs", async () => {
+  const Task = defineTask({ kind: "ahead_late", payload, lease: "3s" });
+  const ids = await queue.enqueueMany([0, 1].map((n) => Task({ n })));
+  const ends = [deferred(), deferred()];
+  const started: number[] = [];
+  const handedBack: HandBackRequest[] = [];
+  const unanswered = wrapStore(store, (plain) => ({
+    handBack: async (request) => {
+      handedBack.push(request);
+      if (handedBack.length > 1) return plain.handBack(request);
+      throw Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" });
+    },
+  }));
+  const worker = new Worker(unanswered, { concurrency: 1, prefetch: 1 }).register(
+    Task,
+    async ({ n }, ctx) => {
+      started.push(n);
+      if (n === 0) await ctx.extendLease("1m");
+      await ends[n]?.promise;
+    },
+  );
+  await running(worker, async () => {
+    await until(() => handedBack.length === 2);
+    ends[0]?.resolve();
+    await until(() => started.length === 2);
+    const [late] = handedBack;
+    if (late) expect(await store.handBack(late)).toEqual({ verdicts: ["lost"] });
+    ends[1]?.resolve();
+    await until(async () => (await queue.jobs({ ids, status: "completed" })).jobs.length === 2);
+  });
+  expect(started).toEqual([0, 1]);
+  expect(await queue.job(ids[1] as string)).toMatchObject({ runCount: 1, failureCount: 0 });
+});
+
+describe("a worker that others may have taken for dead", () => {
+  test("starts nothing that it had claimed ahead before it was suspended", async () => {
+    const Task = defineTask({ kind: "ahead_suspended", payload });
+    const ids = await queue.enqueueMany(Array.from({ length: 6 }, (_, n) => Task({ n })));
+    const child = new WorkerProcess({
+      url: database.url,
+      kind: Task.kind,
+      handlerMs: 200,
+      worker: { concurrency: 1, prefetch: 20, workerTimeout: "1s" },
+    });
+    await child.said(`started ${ids[0]}`);
+    void child.kill("SIGSTOP");
+    const rescuer = new Worker(store, { workerTimeout: "1s" }).register(Task, () => undefined);
+    await running(rescuer, () =>
+      until(async () => (await queue.jobs({ ids, status: "completed" })).jobs.length === 6),
+    );
+    const before = child.lines.filter((line) => line.startsWith("started")).length;
+    void child.kill("SIGCONT");
+    // What is claimed from now on does start.
+    const next = await queue.enqueue(Task({ n: 6 }));
+    await child.said(`started ${next}`);
+    const started = child.lines.filter((line) => line.startsWith("started"));
+    expect(started.slice(before)).toEqual([`started ${next} 1`]);
+    await until(async () => (await queue.job(next))?.status === "completed");
+    expect(await child.kill("SIGTERM")).toBe(0);
+  });
+
+  test("hands back what waits as soon as a beat succeeds again, and claims it anew", async () => {
+    const { Task, enqueue, claimed } = kindOf("ahead_silent");
+    const ids = await enqueue(4);
+    const end = deferred();
+    let isSilent = false;
+    let handedBack = 0;
+    const silent = wrapStore(store, (plain) => ({
+      beat: async (request) => {
+        if (isSilent) throw Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" });
+        return plain.beat(request);
+      },
+      handBack: async (request) => {
+        handedBack += request.claims.length;
+        return plain.handBack(request);
+      },
+    }));
+    const options = { concurrency: 1, prefetch: 3, workerTimeout: 300 };
+    const worker = new Worker(silent, options).register(Task, () => end.promise);
+    await running(worker, async () => {
+      await until(async () => (await claimed()).length === 4);
+      isSilent = true;
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      expect(handedBack).toBe(0);
+      isSilent = false;
+      await until(() => handedBack === 3);
+      await until(async () => (await claimed()).length === 4);
+      end.resolve();
+      await until(async () => (await queue.jobs({ ids, status: "completed" })).jobs.length === 4);
+    });
+    const jobs = await Promise.all(ids.map((id) => queue.job(id)));
+    expect(jobs.map((job) => job?.runCount)).toEqual([1, 1, 1, 1]);
   });
 });
 

@@ -303,6 +303,7 @@ describe("when the database fails", () => {
     answerLost = async () => {
       looks += 1;
     };
+    loopWith({ pollMaxMs: 60_000 });
     answer = () => {
       answer = () => none;
       throw outage();
@@ -310,10 +311,41 @@ describe("when the database fails", () => {
     loop.start();
     await clock.advance(5_000);
     expect(looks).toBe(1);
-    await clock.advance(20_000);
-    loop.wake();
-    await clock.advance(60_000);
+    expect(loop.mayHoldUnknown).toBe(true);
+    await clock.advance(9_999);
+    expect(looks).toBe(1);
+    await clock.advance(1);
     expect(looks).toBe(2);
+    expect(loop.mayHoldUnknown).toBe(false);
+    await clock.advance(600_000);
+    expect(looks).toBe(2);
+  });
+
+  test("also while all slots are busy, and nothing could be claimed", async () => {
+    const looks: number[] = [];
+    answerLost = async () => {
+      looks.push(clock.now() - start);
+    };
+    answer = () => {
+      backlog(100);
+      throw outage();
+    };
+    loop.start();
+    await clock.advance(60_000);
+    expect(limits()).toEqual([4, 4]);
+    expect(looks).toHaveLength(2);
+    expect(looks[1]).toBe(15_000);
+  });
+
+  test("what was found is not claimed before it has been handed back", async () => {
+    answerLost = async () => slots.undo("x");
+    answer = () => {
+      answer = () => none;
+      throw outage();
+    };
+    loop.start();
+    await clock.advance(5_000);
+    expect(requests.map(({ request }) => request.exclude)).toEqual([undefined, ["x"]]);
   });
 });
 
@@ -327,6 +359,20 @@ describe("a stop", () => {
     await clock.advance(120_000);
     expect(requests).toHaveLength(1);
     expect(clock.pending).toBe(0);
+  });
+
+  test("ends the wait for the second look after a lost answer, and says that there may be something", async () => {
+    answer = () => {
+      throw new VenturiError("database", "gone", { isRetryable: true });
+    };
+    loop.start();
+    await clock.settle();
+    await loop.stop();
+    expect(clock.pending).toBe(0);
+    expect(loop.mayHoldUnknown).toBe(true);
+    await clock.advance(15_000);
+    await loop.lookForUnknown();
+    expect(loop.mayHoldUnknown).toBe(false);
   });
 
   test("waits for the claim in flight, whose jobs are handed on", async () => {

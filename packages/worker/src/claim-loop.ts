@@ -1,5 +1,6 @@
 import {
   type ClaimedJob,
+  type ClaimPlan,
   type ClaimResult,
   inTurns,
   type JobId,
@@ -85,6 +86,7 @@ export class ClaimLoop {
   #failedAt = Number.NEGATIVE_INFINITY;
   #cancelSoon: CancelTimer | null = null;
   #cancelSleep: CancelTimer | null = null;
+  #cancelLook: CancelTimer | null = null;
 
   constructor(options: ClaimLoopOptions) {
     const { clock, logger, pollMaxMs } = options;
@@ -92,9 +94,9 @@ export class ClaimLoop {
     this.#trouble = new Trouble({ clock, logger, doing: "claim jobs", mostMs: pollMaxMs });
   }
 
-  /** Whether the store may hold claims that this worker knows nothing of. */
-  get hasLostAnswer(): boolean {
-    return this.#answerLost;
+  /** Whether the store may hold claims that this worker knows nothing of, or carry them out yet. */
+  get mayHoldUnknown(): boolean {
+    return this.#answerLost || this.#lookAgainAt < Number.POSITIVE_INFINITY;
   }
 
   start(): void {
@@ -124,7 +126,16 @@ export class ClaimLoop {
     this.#stopped = true;
     this.#cancelSoon?.();
     this.#cancelSleep?.();
+    this.#cancelLook?.();
     return this.#claiming ?? Promise.resolve();
+  }
+
+  /** Looks for claims that this worker knows nothing of. To be called with no claim in flight. */
+  async lookForUnknown(): Promise<void> {
+    const isLast = this.#options.clock.now() >= this.#lookAgainAt;
+    await this.#options.onAnswerLost();
+    this.#answerLost = false;
+    if (isLast) this.#lookAgainAt = Number.POSITIVE_INFINITY;
   }
 
   #tryClaim(): void {
@@ -135,29 +146,34 @@ export class ClaimLoop {
       this.#sleep(wait);
       return;
     }
-    const plan = slots.plan({ counter: this.#counter, ratio }, ahead());
-    if (plan === null || !hasRoom()) return;
-    this.#claiming = this.#claim(plan).finally(() => {
+    const isLookDue = this.#answerLost || clock.now() >= this.#lookAgainAt;
+    const plan = hasRoom() ? slots.plan({ counter: this.#counter, ratio }, ahead()) : null;
+    // Also where nothing more can be taken now: no other worker looks for what this one does not know of.
+    if (plan === null && !isLookDue) return;
+    this.#claiming = this.#lookAndClaim(isLookDue, plan).finally(() => {
       this.#claiming = null;
       this.roomMade();
     });
   }
 
-  async #claim(plan: NonNullable<ReturnType<Slots["plan"]>>): Promise<void> {
+  async #lookAndClaim(isLookDue: boolean, plan: ClaimPlan | null): Promise<void> {
+    if (isLookDue) {
+      try {
+        await this.lookForUnknown();
+      } catch (error) {
+        this.#failed(error);
+        return;
+      }
+    }
+    if (plan !== null && !this.#stopped) await this.#claim(plan);
+  }
+
+  async #claim(plan: ClaimPlan): Promise<void> {
     const { store, worker, clock, slots, terms, exclude, onBatch, onEmpty } = this.#options;
     const barred = [...slots.barred(), ...(exclude?.() ?? [])];
     let result: ClaimResult;
     let sentAt: number;
     try {
-      if (this.#answerLost) {
-        await this.#options.onAnswerLost();
-        this.#answerLost = false;
-        if (this.#stopped) return;
-      } else if (clock.now() >= this.#lookAgainAt) {
-        this.#lookAgainAt = Number.POSITIVE_INFINITY;
-        await this.#options.onAnswerLost();
-        if (this.#stopped) return;
-      }
       // A wake-up from here on may be about something that the statement does not see; it raises the flags again.
       slots.asking(plan);
       sentAt = clock.now();
@@ -198,8 +214,21 @@ export class ClaimLoop {
     this.#answerLost = true;
     this.#failedAt = clock.now();
     this.#lookAgainAt = this.#failedAt + lookAgainMs;
+    this.#armLook();
     this.#notBefore = this.#failedAt + this.#trouble.failed(error);
     slots.expectAll();
+  }
+
+  /** Sees to the second look, whatever the loop does or sleeps for by then. */
+  #armLook(): void {
+    this.#cancelLook?.();
+    if (this.#stopped) return;
+    const { clock } = this.#options;
+    this.#cancelLook = clock.after(this.#lookAgainAt - clock.now(), () => {
+      // A timer may be a little early.
+      if (clock.now() < this.#lookAgainAt) this.#armLook();
+      else this.roomMade();
+    });
   }
 
   #sleep(ms: number): void {

@@ -1,3 +1,4 @@
+import { deepStrictEqual } from "node:assert";
 import { defineTask, isVenturiError, Outcome } from "@venturi/core";
 import { Queue } from "@venturi/queue";
 import { PostgresStore } from "@venturi/store-postgres";
@@ -18,7 +19,8 @@ test("a handler knows which run of which job it is", async () => {
   const seen: Pick<JobContext, "id" | "kind" | "headers" | "runCount" | "failureCount">[] = [];
   const worker = new Worker(store).register(Task, (_, ctx) => {
     const { id, kind, headers, runCount, failureCount } = ctx;
-    seen.push({ id, kind, headers: { ...headers }, runCount, failureCount });
+    deepStrictEqual(headers, { traceparent: "00-ab" });
+    seen.push({ id, kind, headers, runCount, failureCount });
     if (runCount === 1) throw new Error("no");
     return runCount === 2 ? Outcome.pauseFor(0) : undefined;
   });

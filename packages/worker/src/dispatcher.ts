@@ -36,6 +36,10 @@ export interface DispatcherOptions {
   readonly services: ContextServices;
   readonly logger: Logger;
   readonly events: Pick<WorkerEvents, "callHandler">;
+  /** Monotonic instant when the last beat that succeeded was sent. */
+  readonly lastBeatAt: () => number;
+  /** How long after it others may take this worker's claims, in milliseconds. */
+  readonly workerTimeoutMs: number;
   /** How a defect settles. */
   readonly panicPolicy: PanicPolicy;
   /** The third argument of every handler. */
@@ -125,7 +129,7 @@ export class Dispatcher {
     this.#shutdown = reason;
     this.#cancelTurn?.();
     this.#buffer.stop();
-    for (const run of this.#buffer.takeAll()) this.#giveUp(run);
+    this.giveUpWaiting();
     for (const run of [...this.#running]) run.abort(reason);
   }
 
@@ -144,6 +148,11 @@ export class Dispatcher {
   leaseEnding(run: Run): void {
     const message = "the lease of this run is ending: stop, someone else may run the job";
     run.abort(abortReason("lease-ended", message, { id: run.job.id }));
+  }
+
+  /** Others may have taken this worker for dead, and run what waits here: it is given up, to be claimed anew. */
+  giveUpWaiting(): void {
+    for (const run of this.#buffer.takeAll()) this.#giveUp(run);
   }
 
   /** A run no longer holds its claim, although its handler goes on: its job is not to be started beside it. */
@@ -170,14 +179,18 @@ export class Dispatcher {
   #fill(): void {
     if (this.#isStarting) return;
     this.#isStarting = true;
-    const { slots, leases, ahead, services } = this.#options;
+    const { slots, leases, ahead, services, lastBeatAt, workerTimeoutMs } = this.#options;
     const { clock } = services;
+    const deadAt = lastBeatAt() + workerTimeoutMs;
     while (this.#buffer.size > 0 && slots.hasFree) {
       const now = clock.now();
       if (!this.#hasTurn(now)) break;
       const run = this.#buffer.shift() as Run;
       // It may have waited for too long while nothing else had its turn, or be an earlier claim's that still runs.
-      if (run.leaseEndsAt <= now || slots.isRunning(run.job.id)) {
+      // Or this process was suspended for so long that others have taken it for dead, and run what it had claimed.
+      const isLost =
+        run.leaseEndsAt <= now || (now > deadAt && now - run.claimSentAt > workerTimeoutMs);
+      if (isLost || slots.isRunning(run.job.id)) {
         slots.lose(run.job.id);
         this.#giveUp(run);
         continue;

@@ -20,8 +20,14 @@ import type { Run } from "./run.ts";
 import type { Settler } from "./settler.ts";
 import type { Shutdown } from "./shutdown.ts";
 
-/** How many unreleased jobs one log record names. */
+/** How many jobs one log record names. */
 const loggedIds = 10;
+
+/**
+ * After a lost answer the store is looked through twice at the end, this far apart, in milliseconds: a claim that waits
+ * on its connection for what the first look waits for may be carried out just after it.
+ */
+const secondLookMs = 250;
 
 /** What a session is made of, as far as its end is concerned. */
 export interface SessionParts {
@@ -53,14 +59,18 @@ export async function endSession(parts: SessionParts): Promise<JobId[]> {
   const claimed = claimLoop.stop();
   dispatcher.stop(shutdown.reason);
   const closing = [parts.subscription?.close(), parts.recovery.stop(), parts.claimCheck.stop()];
+  let looked: Promise<void> | null = null;
   const write = async (): Promise<void> => {
     await claimed;
+    looked ??= lookForUnknown(parts);
+    await looked;
     await settler.empty();
     await handBack.empty();
   };
   const drained = dispatcher.idle().then(write);
   let isWritten = await settledWithin(clock, shutdown.drainLeftMs(), drained);
   if (!isWritten) {
+    logStragglers(parts);
     dispatcher.release();
     isWritten = await settledWithin(clock, shutdown.releaseLeftMs(), write());
   }
@@ -70,7 +80,7 @@ export async function endSession(parts: SessionParts): Promise<JobId[]> {
   handBack.abandon();
   const unreleased = held.jobIds();
   // A session that may still hold claims must go silent instead of ending, so that others recover them.
-  const isClean = isWritten && unreleased.length === 0 && !claimLoop.hasLostAnswer;
+  const isClean = isWritten && unreleased.length === 0 && !claimLoop.mayHoldUnknown;
   if (unreleased.length > 0) {
     parts.logger.warn("stopped without releasing all jobs; other workers will recover them", {
       jobs: unreleased.length,
@@ -79,6 +89,35 @@ export async function endSession(parts: SessionParts): Promise<JobId[]> {
   }
   await settledWithin(clock, shutdown.leftMs(), sayGoodbye(parts, closing, isClean));
   return unreleased;
+}
+
+/** Handlers that took no notice of their signals: whoever deploys should know. */
+function logStragglers({ dispatcher, logger }: SessionParts): void {
+  const stragglers = dispatcher.runs().filter((run) => run.context !== null && !run.isReleased);
+  if (stragglers.length === 0) return;
+  logger.warn("handlers did not stop within the shutdown timeout; their jobs are released", {
+    jobs: stragglers.length,
+    jobIds: stragglers.slice(0, loggedIds).map(({ job }) => job.id),
+  });
+}
+
+/**
+ * Has claims handed back whose answers were lost, as far as the store can be asked. Never rejects: what is not found
+ * is left to others, who will see this worker go silent.
+ */
+async function lookForUnknown(parts: SessionParts): Promise<void> {
+  const { claimLoop, clock, shutdown, logger } = parts;
+  if (!claimLoop.mayHoldUnknown) return;
+  try {
+    await claimLoop.lookForUnknown();
+    if (shutdown.releaseLeftMs() <= secondLookMs) return;
+    await new Promise<void>((resolve) => clock.after(secondLookMs, resolve));
+    await claimLoop.lookForUnknown();
+  } catch (error) {
+    logger.warn("could not look for claims whose answers were lost", {
+      error: readDatabaseFault(error).message,
+    });
+  }
 }
 
 async function sayGoodbye(

@@ -5,6 +5,7 @@ import type {
   ErrorSummary,
   FailureDetail,
   Headers,
+  Logger,
   RecoverEvent,
   Recovery,
   RunEvent,
@@ -28,24 +29,30 @@ const settles = channel("venturi:settle");
 const recoveries = channel("venturi:recover");
 const workers = channel("venturi:worker");
 
-const noHeaders: Headers = Object.freeze(Object.create(null));
+const noHeaders: Headers = Object.freeze({});
 
 export interface WorkerEventsOptions {
   /** The worker's name. */
   readonly worker: string;
   readonly clock: Clock;
+  readonly logger: Logger;
 }
 
-/** Tells whoever listens what a worker session does. While nobody listens each call is one look at a boolean. */
+/**
+ * Tells whoever listens what a worker session does. While nobody listens each call is one look at a boolean. What ended
+ * for good without being completed is logged as well.
+ */
 export class WorkerEvents {
   readonly #worker: string;
   readonly #clock: Clock;
+  readonly #logger: Logger;
   /** One object for each run that was told of, so that listeners can tell which messages belong together. */
   readonly #facts = new WeakMap<Run, RunFacts>();
 
-  constructor({ worker, clock }: WorkerEventsOptions) {
+  constructor({ worker, clock, logger }: WorkerEventsOptions) {
     this.#worker = worker;
     this.#clock = clock;
+    this.#logger = logger;
   }
 
   started(kinds: readonly string[], concurrency: number): void {
@@ -112,6 +119,7 @@ export class WorkerEvents {
 
   /** The store has confirmed how a run ended. */
   settled(run: Run, outcome: SettlementOutcome): void {
+    if (outcome === "dead") this.#logDead(run.job.id, run.job);
     if (!settles.hasSubscribers) return;
     const isFailure = outcome === "retried" || outcome === "dead";
     const attempt = isFailure ? run.job.failureCount + 1 : null;
@@ -127,7 +135,9 @@ export class WorkerEvents {
   }
 
   /** The store has confirmed that a stale claim was recovered. */
-  recovered({ jobId, kind, runCount, failureCount, overdue }: StaleClaim, to: Recovery): void {
+  recovered(claim: StaleClaim, to: Recovery): void {
+    const { jobId, kind, runCount, failureCount, overdue } = claim;
+    if (to.outcome === "dead") this.#logDead(jobId, claim);
     if (!recoveries.hasSubscribers) return;
     const event: RecoverEvent = {
       event: "recovered",
@@ -141,6 +151,15 @@ export class WorkerEvents {
       delayMs: to.delayMs,
     };
     recoveries.publish(event);
+  }
+
+  /** Without the error's message, which may quote the payload: the journal has it. */
+  #logDead(
+    jobId: string,
+    before: { readonly kind: string; readonly runCount: number; readonly failureCount: number },
+  ): void {
+    const { kind, runCount, failureCount } = before;
+    this.#logger.warn("a job is dead", { kind, jobId, runCount, failureCount: failureCount + 1 });
   }
 
   #callInside(run: Run, handler: () => unknown): unknown {

@@ -16,6 +16,8 @@ export interface UnstartedClaim {
   readonly runCount: number;
   /** Null where the claim's answer was lost, so that nobody was told of it. */
   readonly kind: string | null;
+  /** When the claim ends by the store's clock: it tells this claim from a later one of the same run count. */
+  readonly leaseExpiresAt: Date | undefined;
   /** Monotonic instant after which recovery takes over. */
   readonly leaseEndsAt: number;
 }
@@ -43,7 +45,11 @@ export class HandBack {
       clock,
       trouble: new Trouble({ clock, logger, doing: "hand back claims" }),
       send: async (batch, signal) => {
-        const claims = batch.map(({ jobId, runCount }) => ({ jobId, runCount }));
+        const claims = batch.map(({ jobId, runCount, leaseExpiresAt }) => ({
+          jobId,
+          runCount,
+          leaseExpiresAt,
+        }));
         return (await store.handBack({ worker, claims, signal })).verdicts;
       },
       // Lost: an earlier try went through although its answer did not, or the claim has been recovered.
@@ -62,8 +68,7 @@ export class HandBack {
   }
 
   handBack(claim: UnstartedClaim): void {
-    const { jobId, runCount, kind, leaseEndsAt: until } = claim;
-    this.#queue.add({ jobId, runCount, kind, leaseEndsAt: until, textLength: 0, until, tries: 0 });
+    this.#queue.add({ ...claim, textLength: 0, until: claim.leaseEndsAt, tries: 0 });
   }
 
   /** Resolves when every claim is handed back or given up. */

@@ -13,6 +13,10 @@ let beats: Beat[];
 let published: number[];
 let answer: () => BeatResult;
 
+const outage = (): BeatResult => {
+  throw new VenturiError("database", "gone", { isRetryable: true });
+};
+
 beforeEach(() => {
   clock = new ManualClock();
   sentAt = [];
@@ -25,6 +29,8 @@ function heartbeat({
   heartbeatMs = 5_000,
   workerTimeoutMs = 30_000,
   shortestLeaseMs = 900_000,
+  isBrief = false,
+  random = (): number => 0,
 } = {}) {
   const start = clock.now();
   return new Heartbeat({
@@ -40,6 +46,8 @@ function heartbeat({
     logger: recordingLogger().logger,
     registration: { name: "a", kinds: ["k"], pollMaxMs: 30_000, workerTimeoutMs, shortestLeaseMs },
     heartbeatMs,
+    isBrief,
+    random,
     onBeat: (beat) => beats.push(beat),
   });
 }
@@ -63,6 +71,18 @@ describe("how often", () => {
     expect(sentAt).toEqual([0, 701]);
   });
 
+  test("of many others only some wake for that: the more there are, the fewer before they would beat anyway", async () => {
+    answer = () => ({ ...quiet, nextSuspectMs: 700, others: 20 });
+    let draws = 0;
+    const random = () => ((draws++ * 7) % 20) / 20;
+    for (let n = 0; n < 20; n += 1) await heartbeat({ random }).start();
+    await clock.advance(60_000);
+    const [first] = sentAt.filter((at) => at > 0);
+    expect(first).toBe(701);
+    // 240 without any suspect, and 1,720 if each woke for it.
+    expect(sentAt.length).toBeLessThan(340);
+  });
+
   test("never in a tight loop, however near the next suspect is", async () => {
     answer = () => ({ ...quiet, nextSuspectMs: 0 });
     await heartbeat().start();
@@ -79,61 +99,97 @@ describe("how often", () => {
     expect(sentAt).toEqual([0, 0, 1_000]);
   });
 
-  test("it goes on when a beat fails", async () => {
+  test("one that fails is made again soon, with growing waits, so that a worker is heard of soon after an outage", async () => {
     const service = heartbeat();
-    answer = () => {
-      throw new VenturiError("database", "gone", { isRetryable: true });
-    };
+    answer = outage;
     await service.start();
-    await clock.advance(5_000);
+    await clock.advance(7_000);
     answer = () => quiet;
-    await clock.advance(5_000);
-    expect(sentAt).toEqual([0, 5_000, 10_000]);
-    expect(beats).toHaveLength(1);
+    await clock.advance(10_000);
+    expect(sentAt).toEqual([0, 250, 750, 1_750, 3_750, 5_750, 7_750, 12_750]);
+    expect(beats).toHaveLength(2);
+  });
+
+  test("one that fails is made again no later than the next would have been", async () => {
+    answer = outage;
+    await heartbeat({ workerTimeoutMs: 300 }).start();
+    await clock.advance(300);
+    expect(sentAt).toEqual([0, 100, 200, 300]);
   });
 });
 
-describe("whether claims that are not overdue may be taken from dead workers", () => {
-  test("not before the server has been up for the whole worker timeout", async () => {
-    answer = () => ({ ...quiet, serverUpMs: 29_999 });
-    await heartbeat().start();
-    answer = () => ({ ...quiet, serverUpMs: 34_999 });
-    await clock.advance(5_000);
-    expect(beats.map(({ mayTakeFromDead }) => mayTakeFromDead)).toEqual([false, true]);
+describe("whether claims that are not overdue may be taken from a dead worker", () => {
+  const allowed = () => beats.map(({ silent }) => silent[0]?.mayBeTakenFrom ?? null);
+  const dead =
+    (timeoutMs: number, changes: Partial<BeatResult> = {}) =>
+    (): BeatResult => {
+      const worker = { worker: 2, name: "b", silentMs: 3_600_000, timeoutMs, dead: true };
+      return { ...quiet, silent: [worker], others: 0, ...changes };
+    };
+
+  test("not before this worker has beaten for the other's timeout: both may have been cut off until it started", async () => {
+    answer = dead(12_000);
+    await heartbeat({ workerTimeoutMs: 3_600_000 }).start();
+    await clock.advance(15_000);
+    expect(sentAt).toEqual([0, 5_000, 10_000, 12_001]);
+    expect(allowed()).toEqual([false, false, false, true]);
   });
 
-  test("not before the whole worker timeout has passed since a gap of its own of over half of it", async () => {
-    const service = heartbeat();
-    await service.start();
-    answer = () => {
-      throw new VenturiError("database", "gone", { isRetryable: true });
-    };
-    await clock.advance(15_000);
-    answer = () => quiet;
+  test("for its own timeout where the store does not say the other's", async () => {
+    answer = () => ({ ...quiet, silent: [{ worker: 2, name: "b", silentMs: 1e6, dead: true }] });
+    await heartbeat({ workerTimeoutMs: 8_000 }).start();
+    await clock.advance(8_100);
+    expect(allowed().slice(-2)).toEqual([false, true]);
+  });
+
+  test("not before the server has been up for as long", async () => {
+    await heartbeat().start();
+    await clock.advance(30_000);
     beats = [];
-    await clock.advance(35_000);
-    const allowed = beats.map(({ mayTakeFromDead }) => mayTakeFromDead);
-    expect(allowed).toEqual([false, false, false, false, false, false, true]);
+    answer = dead(30_000, { serverUpMs: 29_999 });
+    await clock.advance(5_000);
+    answer = dead(30_000, { serverUpMs: 34_999 });
+    await clock.advance(5_000);
+    expect(allowed()).toEqual([false, true]);
+  });
+
+  test.each([
+    ["half its own timeout", {}, 15_000],
+    ["three beats", { workerTimeoutMs: 600_000 }, 15_000],
+  ])("not before that has passed since a gap of its own of over %s", async (_, options, gapMs) => {
+    await heartbeat(options).start();
+    await clock.advance(60_000);
+    answer = outage;
+    await clock.advance(gapMs);
+    answer = dead(30_000);
+    beats = [];
+    await clock.advance(30_000);
+    expect(allowed()).not.toContain(true);
+    await clock.advance(5_000);
+    expect(allowed().at(-1)).toBe(true);
   });
 
   test("a shorter gap does not matter", async () => {
-    const service = heartbeat();
-    await service.start();
-    answer = () => {
-      throw new VenturiError("database", "gone", { isRetryable: true });
-    };
+    await heartbeat().start();
+    await clock.advance(30_000);
+    answer = outage;
     await clock.advance(10_000);
-    answer = () => quiet;
+    answer = dead(30_000);
     await clock.advance(5_000);
-    expect(beats.at(-1)?.mayTakeFromDead).toBe(true);
+    expect(allowed().at(-1)).toBe(true);
+  });
+
+  test.each([
+    ["at once if no other lives", 0, true],
+    ["not if another lives, which will do it", 1, false],
+  ])("in a brief session, %s", async (_, others, expected) => {
+    answer = dead(30_000, { others });
+    await heartbeat({ isBrief: true }).start();
+    expect(allowed()).toEqual([expected]);
   });
 });
 
 describe("whether others took this worker for dead", () => {
-  const outage = (): BeatResult => {
-    throw new VenturiError("database", "gone", { isRetryable: true });
-  };
-
   test("yes, once its beats have failed for longer than its worker timeout", async () => {
     await heartbeat().start();
     answer = outage;

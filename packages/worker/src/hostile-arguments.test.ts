@@ -60,6 +60,8 @@ const acts: [string, () => unknown][] = [
     () => queue.jobs(throwing(name)),
   ]),
   ["cleanup", () => queue.cleanup(throwing("finishedBefore") as never)],
+  ["jobs options", () => queue.jobs({}, throwing("signal"))],
+  ["cleanup options", () => queue.cleanup({ finishedBefore: new Date() }, throwing("signal"))],
   ["job options", () => queue.job(id, throwing("signal"))],
   ["a signal that is none", () => queue.jobs({ signal: 5 as never })],
   ["another signal that is none", () => queue.stats({ signal: {} as never })],

@@ -28,7 +28,7 @@ export interface ContextServices {
 
 const extending = "extend the lease of";
 
-const noHeaders: Headers = Object.freeze(Object.create(null));
+const noHeaders: Headers = Object.freeze({});
 
 /** What a handler sees of its run. What it may never ask for is made when it is asked for. */
 export class RunContext implements JobContext<unknown, unknown> {

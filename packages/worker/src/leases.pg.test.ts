@@ -1,4 +1,4 @@
-import { defineTask, isVenturiError } from "@venturi/core";
+import { type ClaimRequest, defineTask, isVenturiError } from "@venturi/core";
 import { Queue } from "@venturi/queue";
 import { PostgresStore } from "@venturi/store-postgres";
 import { expectInvariants, expectNoWarnings, testDatabase } from "@venturi-tooling/testing";
@@ -294,4 +294,54 @@ describe("a claim whose answer was lost", () => {
     });
     expect(await outcomes(id)).toEqual(["completed"]);
   });
+
+  test.each(["before the worker stops", "just after its first look at the stop"])(
+    "and that is carried out %s is handed back, and the worker goes silent rather than say goodbye",
+    async (when) => {
+      const Task = defineTask({ kind: `carried out ${when}`, payload });
+      let lost: ClaimRequest | null = null;
+      let claims = 0;
+      let looks = 0;
+      let goodbyes = 0;
+      let isStopping = false;
+      const late = wrapStore(store, (plain) => ({
+        claim: async (request) => {
+          claims += 1;
+          if (claims > 1) return { jobs: [], waitMs: null, blocked: false };
+          lost = request;
+          throw Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" });
+        },
+        findStale: async (request) => {
+          const found = await plain.findStale(request);
+          if (request.orphans) return found;
+          looks += 1;
+          if (isStopping) {
+            isStopping = false;
+            await carryOut();
+          }
+          return found;
+        },
+        stopWorker: async (request) => {
+          goodbyes += 1;
+          return plain.stopWorker(request);
+        },
+      }));
+      const carryOut = async () => {
+        if (lost !== null) expect((await store.claim(lost)).jobs).toHaveLength(1);
+      };
+      const worker = new Worker(late, { pollMax: "60s" }).register(Task, () => undefined);
+      let id = "";
+      const [report] = await running(worker, async () => {
+        await until(() => looks === 1 && claims === 2);
+        id = await queue.enqueue(Task({ n: 1 }));
+        if (when.startsWith("before")) await carryOut();
+        else isStopping = true;
+      });
+      expect(report?.unreleased).toEqual([]);
+      expect(await queue.job(id)).toMatchObject({ status: "pending", runCount: 0 });
+      expect(await outcomes(id)).toEqual([]);
+      expect(looks).toBe(3);
+      expect(goodbyes).toBe(0);
+    },
+  );
 });

@@ -25,8 +25,9 @@ export async function undoLostClaims(options: LostClaimsOptions): Promise<void> 
     const limit = batchLimit + known;
     const { claims } = await store.findStale({ holders, orphans: false, limit });
     const lost = claims.filter(({ jobId, runCount }) => !isHeld(jobId, runCount));
-    for (const { jobId, runCount, kind } of lost) {
-      handBack({ jobId, runCount, kind: null, leaseEndsAt: clock.now() + leaseMsOf(kind) });
+    for (const { jobId, runCount, kind, leaseExpiresAt } of lost) {
+      const leaseEndsAt = clock.now() + leaseMsOf(kind);
+      handBack({ jobId, runCount, kind: null, leaseExpiresAt, leaseEndsAt });
     }
     // What has just been handed back is held until the store confirms it, so a further look sees it as known.
     known = claims.length;

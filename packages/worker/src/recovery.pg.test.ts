@@ -2,6 +2,7 @@ import { Backoff, defineTask, type WorkerId } from "@venturi/core";
 import { Queue } from "@venturi/queue";
 import { PostgresStore } from "@venturi/store-postgres";
 import { expectInvariants, expectNoWarnings, testDatabase } from "@venturi-tooling/testing";
+import { TcpProxy } from "@venturi-tooling/testing/tcp-proxy";
 import * as v from "valibot";
 import { afterAll, afterEach, describe, expect, test } from "vitest";
 import { Worker } from "./index.ts";
@@ -195,6 +196,47 @@ describe("a recovery", () => {
       finish.resolve();
     });
   });
+});
+
+test("a worker that starts just after an outage takes nothing from those that were cut off and live", async () => {
+  const Task = defineTask({ kind: "cut_off", payload });
+  const Other = defineTask({ kind: "cut_off_bystander", payload });
+  const id = await queue.enqueue(Task({ n: 1 }));
+  const proxy = await TcpProxy.before(url);
+  const through = await PostgresStore.connect({ connectionString: proxy.url });
+  const [started, finish] = [deferred(), deferred()];
+  const cutOff = new Worker(through, { name: "cut off", workerTimeout: "3s" }).register(
+    Task,
+    () => {
+      started.resolve();
+      return finish.promise;
+    },
+  );
+  const fresh = new Worker(store, { name: "fresh" }).register(Other, () => undefined);
+  const is = async (name: string, condition: string) => {
+    const { rows } = await pool.query(
+      `select from venturi_workers where name = $1 and stopping_at is null and ${condition}`,
+      [name],
+    );
+    return rows.length > 0;
+  };
+  await running(cutOff, async () => {
+    await started.promise;
+    proxy.mode = "refuse";
+    // The server has been up for as long too: nothing but its own start holds the fresh worker back.
+    await until(() => is("cut off", "beat_at < clock_timestamp() - interval '3 s'"));
+    await running(fresh, async () => {
+      // It has heard that the other is dead.
+      await until(() => is("fresh", "beat_at > started_at"));
+      proxy.mode = "pass";
+      await until(() => is("cut off", "beat_at > clock_timestamp() - interval '1 s'"));
+      finish.resolve();
+      await until(async () => (await outcomes(id)).length > 0);
+    });
+  });
+  expect(await outcomes(id)).toEqual(["completed"]);
+  await through.close();
+  await proxy.close();
 });
 
 test("two workers with one name are told apart", async () => {

@@ -3,14 +3,15 @@ import {
   type FindStaleRequest,
   type Logger,
   type Recovery,
-  type SilentWorker,
   type StaleClaim,
   VenturiError,
 } from "@venturi/core";
 import { beforeEach, describe, expect, test } from "vitest";
+import type { Silent } from "./heartbeat.ts";
 import { RecoveryService } from "./recovery.ts";
 import { ManualClock } from "./testing/manual-clock.ts";
 import { type LogRecord, recordingLogger } from "./testing/recording-logger.ts";
+import { deferred } from "./testing/signals.ts";
 
 const me = 1;
 const other = 2;
@@ -21,6 +22,8 @@ let records: LogRecord[];
 let logger: Logger;
 /** What the store holds of stale claims. */
 let stale: StaleClaim[];
+/** What a look waits for. */
+let lookedFor: Promise<void>;
 let scans: { readonly at: number; readonly request: FindStaleRequest }[];
 let recovered: Recovery[];
 let ownDone: string[];
@@ -33,6 +36,7 @@ beforeEach(() => {
   clock = new ManualClock();
   start = clock.now();
   stale = [];
+  lookedFor = Promise.resolve();
   scans = [];
   recovered = [];
   ownDone = [];
@@ -41,11 +45,12 @@ beforeEach(() => {
   service = recovery();
 });
 
-function recovery({ sweepsFirst = false, random = () => 0.5 } = {}): RecoveryService {
+function recovery({ sweepsFirst = false, random = (): number => 0.5 } = {}): RecoveryService {
   return new RecoveryService({
     store: {
       findStale: async (request) => {
         scans.push({ at: clock.now() - start, request });
+        await lookedFor;
         const wanted = stale.filter(({ holder, overdue }) =>
           request.holders.some(
             ({ worker, overdueOnly }) => worker === holder && (overdue || !overdueOnly),
@@ -88,11 +93,22 @@ function claimOf(name: string, overrides: Partial<StaleClaim> = {}): StaleClaim 
   return { jobId, ...base, holder: other, overdue: true, ...overrides };
 }
 
-function silent({ dead = true, mayTakeFromDead = true, silentMs = 40_000 } = {}) {
-  const worker: SilentWorker = { worker: other, name: "other", silentMs, dead };
-  service.report({ silent: [worker], mayTakeFromDead, others: 0 });
+function silent({ dead = true, isHeardLate = false, silentMs = 40_000 } = {}) {
+  const mayBeTakenFrom = dead && !isHeardLate;
+  const worker: Silent = { worker: other, name: "other", silentMs, dead, mayBeTakenFrom };
+  service.report({ silent: [worker], others: 0 });
 }
 
+/** Who has been silent for how long, of so many others that are not dead. */
+function suspects(silentMs: Readonly<Record<number, number>>, others: number) {
+  const silent = Object.entries(silentMs).map(([worker, silentMs]) => {
+    return { worker: Number(worker), name: worker, silentMs, dead: false, mayBeTakenFrom: false };
+  });
+  service.report({ silent, others });
+}
+
+const hear = (others: number) => service.report({ silent: [], others });
+const scanned = () => scans.map(({ at }) => Math.round(at));
 const holdersOf = (index: number) => scans[index]?.request.holders;
 
 describe("whose claims are looked for", () => {
@@ -109,38 +125,63 @@ describe("whose claims are looked for", () => {
     await service.start();
     silent({ dead: false });
     await clock.advance(1_000);
-    silent({ mayTakeFromDead: false });
-    await clock.advance(1_000);
+    silent({ isHeardLate: true });
+    await clock.advance(5_000);
     for (const index of [1, 2])
       expect(holdersOf(index)).toEqual([{ worker: other, overdueOnly: true }]);
   });
 
-  test("those of a worker that has become suspect once more, a third of its silence later: it may have claimed after its last beat", async () => {
+  test("those of a suspect again a third of its silence later, when what it claimed after its last beat is overdue, and then every five seconds", async () => {
     await service.start();
     await clock.advance(10_000);
     silent({ dead: false, silentMs: 6_000 });
-    silent({ dead: false, silentMs: 6_000 });
-    await clock.advance(10_000);
-    expect(scans.map(({ at }) => at)).toEqual([0, 10_000, 12_000]);
-    // It is known by now: each beat has its scan.
-    silent({ dead: false, silentMs: 16_000 });
-    await clock.advance(20_000);
-    expect(scans.map(({ at }) => at)).toEqual([0, 10_000, 12_000, 20_000]);
+    await clock.advance(15_000);
+    expect(scanned()).toEqual([0, 10_000, 12_000, 14_667, 18_222, 22_963]);
   });
 
-  test("those of several that have become suspect together once more for each, at its own time", async () => {
+  test("those of a suspect no sooner because beats go on about it, and not at all once it has beaten", async () => {
     await service.start();
     await clock.advance(10_000);
-    const suspect = (worker: number, silentMs: number): SilentWorker => ({
-      worker,
-      name: `${worker}`,
-      silentMs,
-      dead: false,
-    });
-    const suspects = [suspect(2, 9_000), suspect(3, 6_000)];
-    service.report({ silent: suspects, mayTakeFromDead: true, others: 2 });
+    for (let beat = 0; beat < 40; beat += 1) {
+      silent({ dead: false, silentMs: 60_000 + 500 * beat });
+      await clock.advance(500);
+    }
+    expect(scanned()).toEqual([0, 10_000, 15_000, 20_000, 25_000, 30_000]);
+    hear(1);
     await clock.advance(20_000);
-    expect(scans.map(({ at }) => at)).toEqual([0, 10_000, 12_000, 13_000]);
+    expect(scanned()).toHaveLength(6);
+  });
+
+  test("those of several that have become suspect together again for each, at its own time", async () => {
+    await service.start();
+    await clock.advance(10_000);
+    suspects({ 2: 9_000, 3: 6_000 }, 2);
+    await clock.advance(3_000);
+    expect(scanned()).toEqual([0, 10_000, 12_000, 13_000]);
+  });
+
+  test("all of a suspect's as soon as it is dead", async () => {
+    await service.start();
+    silent({ dead: false });
+    await clock.advance(2_000);
+    silent();
+    await clock.settle();
+    expect(scanned()).toEqual([0, 1_000, 2_000]);
+    expect(holdersOf(2)).toEqual([{ worker: other, overdueOnly: false }]);
+  });
+
+  test("those of one that has gone silent while others were looked at, at once", async () => {
+    await service.start();
+    await clock.advance(10_000);
+    const found = deferred();
+    lookedFor = found.promise;
+    suspects({ 2: 60_000 }, 1);
+    await clock.settle();
+    suspects({ 2: 60_000, 3: 60_000 }, 2);
+    found.resolve();
+    await clock.advance(1_000);
+    expect(scanned()).toEqual([0, 10_000, 11_000]);
+    expect(holdersOf(2)).toContainEqual({ worker: 3, overdueOnly: true });
   });
 
   test("a dead worker's no more once all are recovered, until it has beaten again", async () => {
@@ -152,7 +193,7 @@ describe("whose claims are looked for", () => {
     silent();
     await clock.advance(2_000);
     expect(scans).toHaveLength(2);
-    service.report({ silent: [], mayTakeFromDead: true, others: 0 });
+    service.report({ silent: [], others: 0 });
     silent();
     await clock.advance(2_000);
     expect(scans).toHaveLength(3);
@@ -170,21 +211,18 @@ describe("whose claims are looked for", () => {
 });
 
 describe("with others that live, the slow sweep", () => {
-  const sweeps = () => scans.map(({ at }) => at);
-  const hear = (others: number) => service.report({ silent: [], mayTakeFromDead: true, others });
-
   test("begins at some moment of a round, in which each of them sweeps once", async () => {
     hear(3);
     await service.start();
     await clock.advance(600_000);
-    expect(sweeps()).toEqual([120_000, 360_000, 600_000]);
+    expect(scanned()).toEqual([120_000, 360_000, 600_000]);
   });
 
   test("is not waited for longer because others have come", async () => {
     await service.start();
     hear(9);
     await clock.advance(60_000);
-    expect(sweeps()).toEqual([0, 60_000]);
+    expect(scanned()).toEqual([0, 60_000]);
   });
 
   test("takes over from those that have gone", async () => {
@@ -193,15 +231,77 @@ describe("with others that live, the slow sweep", () => {
     await clock.advance(1_000);
     hear(0);
     await clock.advance(30_000);
-    expect(sweeps()).toEqual([31_000]);
+    // What was left of its wait of half a round of 100, by a hundredth.
+    expect(scanned()).toEqual([30_990]);
+  });
+
+  test("comes no more often because one other comes and goes", async () => {
+    hear(99);
+    await service.start();
+    for (let minute = 0; minute < 1_000; minute += 1) {
+      hear(100);
+      await clock.advance(5_000);
+      hear(99);
+      await clock.advance(55_000);
+    }
+    expect(scanned()).toHaveLength(10);
+  });
+
+  test("has been made when the start is over, also where a silent worker was being looked at", async () => {
+    silent();
+    const found = deferred();
+    lookedFor = found.promise;
+    let isStarted = false;
+    const starting = service.start().then(() => {
+      isStarted = true;
+    });
+    await clock.settle();
+    expect(scans.map(({ request }) => request.orphans)).toEqual([false, true]);
+    expect(isStarted).toBe(false);
+    found.resolve();
+    await starting;
   });
 
   test("comes first where it was asked to", async () => {
     service = recovery({ sweepsFirst: true });
     hear(99);
     await service.start();
-    expect(sweeps()).toEqual([0]);
+    expect(scanned()).toEqual([0]);
   });
+});
+
+describe("with others that live, a silent worker", () => {
+  /** How often each of so many looks in a minute at one that has been silent for a while, and at first how late. */
+  async function looks(lookers: number) {
+    const counts: number[] = [];
+    const firsts: number[] = [];
+    for (let n = 0; n < lookers; n += 1) {
+      service = recovery({ random: () => (n + 0.5) / lookers });
+      hear(lookers);
+      await service.start();
+      const before = scans.length;
+      const at = clock.now() - start;
+      for (let beat = 0; beat < 240; beat += 1) {
+        suspects({ [other]: 60_000 + 5_000 * beat }, lookers);
+        await clock.advance(5_000);
+      }
+      await service.stop();
+      const own = scans.slice(before).filter(({ request }) => !request.orphans);
+      counts.push(own.length / 20);
+      firsts.push((own[0]?.at ?? Number.NaN) - at);
+    }
+    return { perMinute: counts.reduce((a, b) => a + b), firstMs: Math.min(...firsts) };
+  }
+
+  test.each([1, 5, 20])(
+    "is looked at soon, and then every five seconds or so by all %i of them together",
+    async (lookers) => {
+      const { perMinute, firstMs } = await looks(lookers);
+      expect(firstMs).toBeLessThan(250);
+      expect(perMinute).toBeGreaterThan(6);
+      expect(perMinute).toBeLessThan(36);
+    },
+  );
 });
 
 describe("how often", () => {

@@ -18,6 +18,10 @@ import { isRetryable, Trouble } from "./trouble.ts";
 const scanLimit = 1_000;
 /** No two scans follow each other faster, in milliseconds. */
 const scanIntervalMs = 1_000;
+/** All live workers look at one that has gone silent: the first time about this far apart, in milliseconds. */
+const firstLookStepMs = 250;
+/** And then together at least this often, for what has become overdue since, in milliseconds. */
+const mostLookMs = 5_000;
 /**
  * The slow pass over all claims, of all live workers together: at least this far apart, in milliseconds, and never
  * more than a hundredth of the time.
@@ -38,6 +42,28 @@ interface OwnClaim {
   readonly claim: StaleClaim;
   tries: number;
   at: number;
+}
+
+/** A worker that has gone silent, as the last beat said. */
+interface Silence {
+  /** When it beat last. */
+  readonly since: number;
+  /** Whether all its claims are stale, or only the overdue ones. */
+  readonly all: boolean;
+  /** When its claims are to be looked at. */
+  lookAt: number;
+}
+
+interface Holder {
+  readonly worker: WorkerId;
+  readonly overdueOnly: boolean;
+}
+
+interface Found {
+  readonly claims: readonly StaleClaim[];
+  readonly applied: readonly boolean[];
+  /** Whether there was no more to be found. */
+  readonly isComplete: boolean;
 }
 
 export interface RecoveryOptions {
@@ -70,8 +96,7 @@ export class RecoveryService {
   readonly #options: RecoveryOptions;
   readonly #trouble: Trouble;
   readonly #abort = new AbortController();
-  /** What the last beat said about silent workers; true: all their claims are stale, false: the overdue ones. */
-  #silent = new Map<WorkerId, boolean>();
+  #silent = new Map<WorkerId, Silence>();
   /** Dead workers all of whose claims have been recovered. */
   #cleared = new Set<WorkerId>();
   /** Claims that the store refused to recover, one by one. */
@@ -80,14 +105,16 @@ export class RecoveryService {
   #stopped = false;
   #working: Promise<void> | null = null;
   #cancelTimer: CancelTimer | null = null;
-  #scanAt = Number.POSITIVE_INFINITY;
-  /** When the claims of workers that have become suspect are to be looked at once more. */
-  #scansAgainAt: number[] = [];
-  #lastScanAt = Number.NEGATIVE_INFINITY;
+  /** No scan before. */
+  #nextScanAt = Number.NEGATIVE_INFINITY;
   #sweepAt = Number.POSITIVE_INFINITY;
   #sweepIntervalMs = leastSweepIntervalMs;
+  /** Among how many live workers the wait for the next sweep is shared. */
+  #sweepers = 1;
   /** Other live workers, which sweep as well. */
   #others = 0;
+  /** Live workers that look at the silent ones, this one among them. */
+  #lookers = 1;
 
   constructor(options: RecoveryOptions) {
     const { clock, logger } = options;
@@ -97,30 +124,29 @@ export class RecoveryService {
 
   /** Starts with a sweep, unless others are there to make it sooner or later; resolves after it. */
   async start(): Promise<void> {
-    const { clock, sweepsFirst } = this.#options;
-    if (sweepsFirst || this.#others === 0) this.#sweepAt = clock.now();
-    else this.#sweepInTurn();
+    const isFirst = this.#options.sweepsFirst || this.#others === 0;
+    this.#sweepAfter(isFirst ? 0 : this.#random() * this.#roundMs());
     this.#arm();
-    await this.#working;
+    await this.settled();
   }
 
   /** Hears who has gone silent, and how many others there are. */
-  report({ silent, mayTakeFromDead, others }: Omit<Beat, "wasSilent">): void {
-    const isJoined = this.#sweepAt < Number.POSITIVE_INFINITY;
-    const fewer = others < this.#others;
+  report({ silent, others }: Omit<Beat, "wasSilent">): void {
+    const now = this.#options.clock.now();
     this.#others = others;
-    // Whoever has gone may have been the next to sweep.
-    if (fewer && isJoined) this.#sweepInTurn();
-    for (const { worker, dead, silentMs } of silent) {
-      // What it claimed after its last beat is overdue later than it is suspect: by at most the interval of its beats.
-      if (!dead && !this.#silent.has(worker))
-        this.#scansAgainAt.push(this.#options.clock.now() + silentMs / 3);
+    this.#sweepForThoseGone(now);
+    this.#lookers = Math.max(1, others + 1 - silent.filter(({ dead }) => !dead).length);
+    const known = this.#silent;
+    this.#silent = new Map();
+    for (const { worker, mayBeTakenFrom: all, silentMs } of silent) {
+      const before = known.get(worker);
+      const isKnown = before !== undefined && (before.all || !all);
+      const lookAt = isKnown ? before.lookAt : now + this.#spread(firstLookStepMs);
+      this.#silent.set(worker, { since: now - silentMs, all, lookAt });
     }
-    this.#silent = new Map(silent.map(({ worker, dead }) => [worker, dead && mayTakeFromDead]));
     // Whoever beats again may hold claims again.
-    for (const worker of this.#cleared) if (!this.#silent.get(worker)) this.#cleared.delete(worker);
-    if (this.#holders().length === 0) return;
-    this.#scanAt = Math.max(this.#options.clock.now(), this.#lastScanAt + scanIntervalMs);
+    for (const worker of this.#cleared)
+      if (!this.#silent.get(worker)?.all) this.#cleared.delete(worker);
     this.#arm();
   }
 
@@ -149,21 +175,62 @@ export class RecoveryService {
     await this.#working;
   }
 
-  /** Some time in a round, in which each live worker sweeps once; never later than before. */
-  #sweepInTurn(): void {
-    const { clock, random = Math.random } = this.#options;
-    this.#sweepAt = Math.min(this.#sweepAt, clock.now() + random() * this.#roundMs());
-    this.#arm();
+  /** The next sweep, so much later, in milliseconds. */
+  #sweepAfter(ms: number): void {
+    this.#sweepAt = this.#options.clock.now() + ms;
+    this.#sweepers = this.#others + 1;
+  }
+
+  /**
+   * Whoever has gone may have been the next to sweep: those that are left share its part of the round. One that comes
+   * and goes changes nothing, however often.
+   */
+  #sweepForThoseGone(now: number): void {
+    const sweepers = this.#others + 1;
+    if (sweepers >= this.#sweepers) return;
+    const left = Math.max(0, this.#sweepAt - now);
+    this.#sweepAt = now + (left * sweepers) / this.#sweepers;
+    this.#sweepers = sweepers;
   }
 
   #roundMs(): number {
     return this.#sweepIntervalMs * (this.#others + 1);
   }
 
-  #holders(): { worker: WorkerId; overdueOnly: boolean }[] {
+  /** Some moment, in milliseconds, of a time in which each looker has a step. */
+  #spread(stepMs: number): number {
+    return this.#random() * (this.#lookers - 1) * stepMs;
+  }
+
+  /**
+   * When a suspect is to be looked at again, in milliseconds. What it claimed after its last beat is overdue later than
+   * it is suspect, by at most a third of its silence; other claims may have longer leases.
+   */
+  #lookAgainMs({ since }: Silence, now: number): number {
+    return this.#inTurn(Math.min(mostLookMs, Math.max(scanIntervalMs, (now - since) / 3)));
+  }
+
+  /** An interval that all lookers keep together: for each of them, on average, as many times longer as they are. */
+  #inTurn(ms: number): number {
+    return ms + 2 * this.#spread(ms);
+  }
+
+  #random(): number {
+    const { random = Math.random } = this.#options;
+    return random();
+  }
+
+  #holders(): Holder[] {
     return [...this.#silent]
       .filter(([worker]) => !this.#cleared.has(worker))
-      .map(([worker, all]) => ({ worker, overdueOnly: !all }));
+      .map(([worker, { all }]) => ({ worker, overdueOnly: !all }));
+  }
+
+  #scanAt(): number {
+    let least = Number.POSITIVE_INFINITY;
+    for (const [worker, { lookAt }] of this.#silent)
+      if (!this.#cleared.has(worker)) least = Math.min(least, lookAt);
+    return Math.max(least, this.#nextScanAt);
   }
 
   #arm(): void {
@@ -171,7 +238,7 @@ export class RecoveryService {
     this.#cancelTimer?.();
     const { clock } = this.#options;
     const own = this.#own.reduce((least, { at }) => Math.min(least, at), Number.POSITIVE_INFINITY);
-    const wait = Math.min(own, this.#scanAt, this.#sweepAt) - clock.now();
+    const wait = Math.min(own, this.#scanAt(), this.#sweepAt) - clock.now();
     if (wait > 0) this.#cancelTimer = clock.after(wait, () => this.#arm());
     else this.#begin();
   }
@@ -182,7 +249,7 @@ export class RecoveryService {
       (error: unknown) => {
         if (this.#stopped) return;
         const again = this.#options.clock.now() + this.#trouble.failed(error);
-        this.#scanAt = Math.max(this.#scanAt, again);
+        this.#nextScanAt = Math.max(this.#nextScanAt, again);
         this.#sweepAt = Math.max(this.#sweepAt, again);
         for (const own of this.#own) own.at = Math.max(own.at, again);
       },
@@ -198,7 +265,7 @@ export class RecoveryService {
     if (this.#own.some(({ at }) => at <= clock.now())) await this.#recoverDueOwn();
     if (this.#stopped) return;
     if (this.#sweepAt <= clock.now()) await this.#sweep();
-    else if (this.#scanAt <= clock.now()) await this.#scan();
+    else if (this.#scanAt() <= clock.now()) await this.#scan();
   }
 
   async #recoverDueOwn(): Promise<void> {
@@ -218,38 +285,46 @@ export class RecoveryService {
   }
 
   async #scan(): Promise<void> {
+    const startedAt = this.#options.clock.now();
+    this.#nextScanAt = startedAt + scanIntervalMs;
     const holders = this.#holders();
-    this.#scanAt = Number.POSITIVE_INFINITY;
-    this.#lastScanAt = this.#options.clock.now();
-    if (holders.length === 0) return;
-    const { claims, applied, isComplete } = await this.#findAndRecover(holders, false);
-    const left = new Set(claims.filter((_, index) => !applied[index]).map(({ holder }) => holder));
-    if (isComplete) {
-      for (const { worker, overdueOnly } of holders) {
-        if (!overdueOnly && !left.has(worker)) this.#cleared.add(worker);
-      }
-    }
-    this.#scansAgainAt = this.#scansAgainAt.filter((at) => at > this.#lastScanAt);
-    const isUnfinished = !isComplete || left.size > 0;
-    const again = isUnfinished ? this.#lastScanAt : Math.min(...this.#scansAgainAt);
-    this.#scanAt = Math.max(this.#lastScanAt + scanIntervalMs, again);
+    this.#looked(holders, startedAt, await this.#findAndRecover(holders, false));
   }
 
   /** A slow look at everything: claims without a worker, once more those of the dead, and forgotten ones of its own. */
   async #sweep(): Promise<void> {
     const { clock, worker } = this.#options;
     const startedAt = clock.now();
-    this.#lastScanAt = startedAt;
+    this.#nextScanAt = startedAt + scanIntervalMs;
     this.#cleared.clear();
     this.#refused.clear();
     const holders = [...this.#holders(), { worker, overdueOnly: true }];
-    const { isComplete } = await this.#findAndRecover(holders, true);
+    const found = await this.#findAndRecover(holders, true);
+    this.#looked(holders, startedAt, found);
     const took = clock.now() - startedAt;
     this.#sweepIntervalMs = Math.max(leastSweepIntervalMs, took * sweepShare);
-    this.#sweepAt = clock.now() + (isComplete ? this.#roundMs() : scanIntervalMs);
+    this.#sweepAfter(found.isComplete ? this.#roundMs() : scanIntervalMs);
   }
 
-  async #findAndRecover(holders: { worker: WorkerId; overdueOnly: boolean }[], orphans: boolean) {
+  /** Holders have been looked at: when to do so again. */
+  #looked(holders: readonly Holder[], startedAt: number, found: Found): void {
+    const { claims, applied, isComplete } = found;
+    if (!isComplete) return;
+    const now = this.#options.clock.now();
+    const left = new Set(claims.filter((_, index) => !applied[index]).map(({ holder }) => holder));
+    for (const { worker, overdueOnly } of holders) {
+      const isLeft = left.has(worker);
+      if (!overdueOnly && !isLeft) this.#cleared.add(worker);
+      const silence = this.#silent.get(worker);
+      // What a beat has said meanwhile has not been looked at, and what was not due is due as before.
+      if (silence === undefined || silence.all === overdueOnly || silence.lookAt > startedAt)
+        continue;
+      silence.lookAt =
+        now + (isLeft ? this.#inTurn(scanIntervalMs) : this.#lookAgainMs(silence, now));
+    }
+  }
+
+  async #findAndRecover(holders: readonly Holder[], orphans: boolean): Promise<Found> {
     const { store, isWaiting } = this.#options;
     const signal = this.#abort.signal;
     const limit = scanLimit + this.#refused.size;

@@ -5,6 +5,7 @@ import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
 import * as v from "valibot";
 import { afterEach, describe, expect, test } from "vitest";
 import { Worker } from "./index.ts";
+import { claimAndDie } from "./testing/gone.ts";
 import { recordingLogger } from "./testing/recording-logger.ts";
 import { running } from "./testing/running.ts";
 import { deferred, until } from "./testing/signals.ts";
@@ -122,6 +123,31 @@ describe("runOnce", () => {
     await new Promise((resolve) => setTimeout(resolve, 250));
     const rescuer = new Worker(store, { workerTimeout: 300 }).register(Task, () => undefined);
     expect(await rescuer.runOnce()).toMatchObject({ completed: 1 });
+    const outcomes = (await queue.journal(id)).map(({ outcome }) => outcome);
+    expect(outcomes).toEqual(["stale-recovered", "completed"]);
+  });
+
+  test("takes what a dead worker holds, overdue or not, where no other lives", async () => {
+    const Task = defineTask({ kind: "long_dead", payload });
+    const id = await queue.enqueue(Task({ n: 1 }));
+    // Whoever is left over from elsewhere has ended.
+    await database.pool.query("update venturi_workers set stopping_at = clock_timestamp()");
+    const dead = await claimAndDie(store, { kind: Task.kind });
+    await database.pool.query(
+      "update venturi_workers set beat_at = clock_timestamp() - interval '1 h' where id = $1",
+      [dead],
+    );
+    const living = await store.startWorker({
+      name: "living",
+      kinds: [],
+      pollMaxMs: 60_000,
+      workerTimeoutMs: 60_000,
+      shortestLeaseMs: 60_000,
+    });
+    const rescuer = new Worker(store).register(Task, () => undefined);
+    expect(await rescuer.runOnce()).toEqual(zero);
+    await store.stopWorker(living);
+    expect(await rescuer.runOnce()).toEqual({ ...zero, completed: 1 });
     const outcomes = (await queue.journal(id)).map(({ outcome }) => outcome);
     expect(outcomes).toEqual(["stale-recovered", "completed"]);
   });

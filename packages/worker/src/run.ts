@@ -29,6 +29,8 @@ const nothing = Symbol("nothing");
 export class Run implements Leased {
   readonly job: ClaimedJob;
   readonly registration: Registration;
+  /** Monotonic instant when the claim was sent. */
+  readonly claimSentAt: number;
   /** Monotonic instant of the claim's answer. */
   readonly receivedAt: number;
   /** Monotonic instant when the handler was called. */
@@ -61,6 +63,7 @@ export class Run implements Leased {
   constructor(job: ClaimedJob, registration: Registration, sentAt: number, receivedAt: number) {
     this.job = job;
     this.registration = registration;
+    this.claimSentAt = sentAt;
     this.receivedAt = receivedAt;
     this.leaseEndsAt = sentAt + job.leaseMs;
     this.overdueAt = receivedAt + job.leaseMs;

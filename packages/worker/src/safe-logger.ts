@@ -6,7 +6,9 @@ export function safeLogger(logger: Logger): Logger {
     (level: keyof Logger) =>
     (message: string, fields?: LogFields): void => {
       try {
-        logger[level](message, fields);
+        // The console would print what is not there.
+        if (fields === undefined) logger[level](message);
+        else logger[level](message, fields);
       } catch {
         // There is no better place to report this to.
       }

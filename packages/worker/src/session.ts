@@ -96,7 +96,7 @@ class Session {
     const common = { store, worker, clock, logger };
     const ahead = new ClaimAhead(options.prefetch, concurrency);
     const policy = new Policy({ clock, registry, backoff, jitterFraction, logger });
-    const events = new WorkerEvents({ worker: options.name, clock });
+    const events = new WorkerEvents({ worker: options.name, clock, logger });
     this.#setup = setup;
     this.#events = events;
     this.#recovery = new RecoveryService({
@@ -114,9 +114,12 @@ class Session {
       ...common,
       registration,
       heartbeatMs: options.heartbeatMs,
+      isBrief: once,
       onBeat: (beat) => {
         this.#recovery.report(beat);
-        if (beat.wasSilent) this.#claimCheck.check();
+        if (!beat.wasSilent) return;
+        this.#dispatcher.giveUpWaiting();
+        this.#claimCheck.check();
       },
     });
     const onLost = (run: Run): void => this.#claimLost(run);
@@ -195,6 +198,8 @@ class Session {
         extendLease: (run, leaseMs) => this.#extender.extend(run, leaseMs),
         complete: (run, tx, note) => completer.complete(run, tx, note),
       },
+      lastBeatAt: () => this.#heartbeat.lastSentAt,
+      workerTimeoutMs: options.workerTimeoutMs,
       panicPolicy: options.panicPolicy,
       state: options.state,
       onEnd: (run, result) => {
@@ -203,8 +208,8 @@ class Session {
         if (once && settlement.outcome !== "completed") this.#seen.add(run.job.id);
         this.#settler.settle(run, settlement);
       },
-      onUnstarted: ({ id, runCount, kind }, leaseEndsAt) =>
-        this.#undo({ jobId: id, runCount, kind, leaseEndsAt }),
+      onUnstarted: ({ id, runCount, kind, leaseExpiresAt }, leaseEndsAt) =>
+        this.#undo({ jobId: id, runCount, kind, leaseExpiresAt, leaseEndsAt }),
     });
     slots.onFree((mayClaimAgain) => {
       if (mayClaimAgain) this.#claimLoop.wake();
@@ -248,7 +253,9 @@ class Session {
   /** Works until the shutdown is requested, then ends what runs; returns the jobs it could not let go of. */
   async work(): Promise<JobId[]> {
     const { store, options, registry, clock, worker, shutdown, once } = this.#setup;
-    this.#events.started(registry.kinds, options.concurrency);
+    const { name, concurrency } = options;
+    this.#events.started(registry.kinds, concurrency);
+    if (!once) options.logger.info("worker started", { name, kinds: registry.kinds, concurrency });
     const prepared = this.#heartbeat.start().then(() => this.#recovery.start());
     // With `once`, what is stale is found before the first claim, since there may be no second.
     if (once) await Promise.race([prepared, shutdown.requested]);
@@ -319,8 +326,9 @@ class Session {
    */
   #withoutSeen(batch: ClaimBatch): ClaimBatch {
     const again = batch.jobs.filter(({ id }) => this.#seen.has(id));
-    for (const { id, runCount, kind, leaseMs } of again) {
-      this.#undo({ jobId: id, runCount, kind, leaseEndsAt: batch.sentAt + leaseMs });
+    for (const { id, runCount, kind, leaseExpiresAt, leaseMs } of again) {
+      const leaseEndsAt = batch.sentAt + leaseMs;
+      this.#undo({ jobId: id, runCount, kind, leaseExpiresAt, leaseEndsAt });
     }
     return { ...batch, jobs: batch.jobs.filter(({ id }) => !this.#seen.has(id)) };
   }

@@ -19,14 +19,14 @@ export function beat(n: Names): Statement {
   values ($1::int4, $2::text, ${n.of("clock")}(), ${n.of("clock")}(), $3::text[], $4::float8, $5::float8, $6::float8, $7::int4)
   on conflict (id) do update set beat_at = excluded.beat_at, stopping_at = null, shortest_lease_ms = excluded.shortest_lease_ms
 ), others as materialized (
-  select w.id, w.name, ${msSince(n, bounded("w.beat_at"))} as silent_ms, ${deadAt} <= ${n.of("clock")}() as dead, (${suspectAt} <= ${n.of("clock")}() or w.beat_at > ${n.of("clock")}() + interval '1 hour') as suspect,
+  select w.id, w.name, ${msSince(n, bounded("w.beat_at"))} as silent_ms, least(greatest(w.worker_timeout_ms, 0), 3e14) as timeout_ms, ${deadAt} <= ${n.of("clock")}() as dead, (${suspectAt} <= ${n.of("clock")}() or w.beat_at > ${n.of("clock")}() + interval '1 hour') as suspect,
     case when ${suspectAt} > ${n.of("clock")}() then ${suspectAt} when ${deadAt} > ${n.of("clock")}() then ${deadAt} end as next_at
   from ${n.of("workers")} w where w.stopping_at is null and w.id <> $1::int4
 )
 select (extract(epoch from statement_timestamp() - pg_postmaster_start_time()) * 1000)::float8 as server_up_ms,
   ${msUntil(n, "(select min(next_at) from others)")} as next_suspect_ms,
   (select count(*)::int4 from others where not dead) as others,
-  s.id, s.name, s.silent_ms, s.dead::int4 as dead
+  s.id, s.name, s.silent_ms, s.timeout_ms, s.dead::int4 as dead
 from (select 1) one left join others s on s.suspect or s.dead
 order by s.silent_ms desc`,
   );

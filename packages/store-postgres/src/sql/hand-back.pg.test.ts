@@ -29,10 +29,14 @@ beforeEach(async () => {
 afterEach(() => expectInvariants(pool));
 afterAll(() => wakeUps.close());
 
-type Claim = Pick<ClaimedJob, "id" | "runCount">;
+type Claim = Pick<ClaimedJob, "id" | "runCount"> & Partial<ClaimedJob>;
 
 const handBack = async (claims: readonly Claim[], by = worker) => {
-  const request = claims.map(({ id, runCount }) => ({ jobId: id, runCount }));
+  const request = claims.map(({ id, runCount, leaseExpiresAt }) => ({
+    jobId: id,
+    runCount,
+    leaseExpiresAt,
+  }));
   return (await store.handBack({ worker: by, claims: request })).verdicts;
 };
 
@@ -95,6 +99,33 @@ describe("handing back applies only while the run holds the claim", () => {
     await store.claim(claimRequest(other, ["a"]));
     expect(await handBack([two])).toEqual(["lost"]);
     expect(await rows()).toMatchObject([{ claimed_by: other, run_count: 1 }]);
+  });
+
+  it("not, when it comes late, for the worker's next claim, which has the same run count", async () => {
+    await enqueue(store, job("a"), job("a", { leaseMs: 5_000 }));
+    const claimAgain = async () => {
+      await pool.query("select pg_sleep(0.01)");
+      return (await store.claim(claimRequest(worker, ["a"]))).jobs;
+    };
+    const first = await claimAgain();
+    expect(await handBack(first)).toEqual(["applied", "applied"]);
+    const second = await claimAgain();
+    expect(second.map(({ id, runCount }) => [id, runCount])).toEqual(
+      first.map(({ id }) => [id, 1]),
+    );
+    // Lost at once, also where the row is locked: it will never be this claim's again.
+    await whileLocked(pool, [second[0]?.id as string], async () => {
+      expect(await handBack(first)).toEqual(["lost", "lost"]);
+    });
+    expect(await rows()).toMatchObject([{ claimed_by: worker }, { claimed_by: worker }]);
+    expect(await handBack(second)).toEqual(["applied", "applied"]);
+  });
+
+  it("also for a claim that was found without its answer", async () => {
+    await claimNew(store, worker, "a", 2);
+    const holders = [{ worker, overdueOnly: false }];
+    const { claims } = await store.findStale({ holders, orphans: false, limit: 10 });
+    expect(await store.handBack({ worker, claims })).toEqual({ verdicts: ["applied", "applied"] });
   });
 
   it("a row that another transaction has locked is busy, and does not hold up the rest", async () => {

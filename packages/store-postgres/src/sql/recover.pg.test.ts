@@ -1,4 +1,4 @@
-import type { JobId, Recovery, StaleClaim, WorkerId } from "@venturi/core";
+import type { ClaimedJob, JobId, Recovery, StaleClaim, WorkerId } from "@venturi/core";
 import { Backoff, decideRecovery } from "@venturi/core";
 import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
 import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -215,7 +215,8 @@ describe("stale claims are found", () => {
     await enqueue(store, job("a", { payload }));
     const { jobs } = await store.claim(claimRequest(worker, [claimKind("a", { backstop: 7 })]));
     const stale = { jobId: jobs[0]?.id, kind: "a", payload, runCount: 1, failureCount: 0 };
-    const expected = { ...stale, backstop: 7, holder: worker };
+    const { leaseExpiresAt } = jobs[0] as ClaimedJob;
+    const expected = { ...stale, backstop: 7, holder: worker, leaseExpiresAt };
     const holders = [{ worker, overdueOnly: false }];
     expect(await find({ holders })).toEqual([{ ...expected, overdue: false }]);
     await clock.advance(leaseMs);

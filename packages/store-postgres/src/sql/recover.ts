@@ -1,6 +1,7 @@
 import type { Names } from "../names.ts";
 import {
   after,
+  epochMs,
   heldAndPutBack,
   horizon,
   lookedUp,
@@ -63,7 +64,7 @@ function overdue(n: Names, row: string, since?: string): string {
 
 function staleClaims(n: Names, which: string, all: string, limit: string): string {
   return `select s.job_id::text, k.name as kind, b.payload::text as payload, s.run_count, s.failure_count, s.backstop,
-    s.claimed_by, (${overdue(n, "s")})::int4 as overdue
+    s.claimed_by, (${overdue(n, "s")})::int4 as overdue, ${epochMs("s.lease_expires_at")} as lease_expires_ms
   from (select q.* from ${n.of("queue")} q where ${which} and (${overdue(n, "q")} or ${all})
         order by q.lease_expires_at limit ${limit}::int4) s
   left join ${n.of("jobs")} b on b.id = s.job_id join ${n.of("kinds")} k on k.id = s.kind_id

@@ -4,6 +4,7 @@ import {
   fromEpochMs,
   heldAndPutBack,
   horizon,
+  isLeaseOf,
   lookedUp,
   notify,
   oldPlace,
@@ -101,19 +102,19 @@ from ended e`,
  * `done`: the run's own ending, as it was to be written, stands in the journal, or that it completed in the handler's own transaction (an earlier call's reply was lost); `busy`: the claim still
  * holds, somebody has the row locked; `lost` otherwise.
  * Index: `journal_pkey (job_id, entry_no)`, `queue_pkey (job_id)`.
- * Parameters: 1 worker · 2 job ids · 3 run counts · 4 outcome codes, null where no entry is left. Returns one verdict
- * each, in order.
+ * Parameters: 1 worker · 2 job ids · 3 run counts · 4 outcome codes, null where no entry is left · 5 ends of leases
+ * (epoch ms), null where any will do. Returns one verdict each, in order.
  */
 export function verdicts(n: Names): Statement {
   return statement(
     "verdicts",
     `select case
     when e.found is not null then 'done' when q.found is not null then 'busy' else 'lost' end as verdict
-  from ${rows("$2::uuid[]", "$3::int4[]", '$4::"char"[]')} with ordinality u(job_id, run_no, outcome, ord)
+  from ${rows("$2::uuid[]", "$3::int4[]", '$4::"char"[]', "$5::float8[]")} with ordinality u(job_id, run_no, outcome, lease_ends_ms, ord)
   left join lateral (select 1 as found from ${n.of("journal")} e where e.job_id = u.job_id and e.run_no = u.run_no
     and e.worker_id = $1::int4 and (e.outcome = u.outcome or (e.outcome = 'c' and u.outcome is not null)) order by e.entry_no desc limit 1) e on true
   left join lateral (select 1 as found from ${n.of("queue")} q where q.job_id = u.job_id and q.claimed_by = $1::int4
-    and q.run_count = u.run_no limit 1) q on true
+    and q.run_count = u.run_no and ${isLeaseOf("u", "q")} limit 1) q on true
   order by u.ord`,
   );
 }

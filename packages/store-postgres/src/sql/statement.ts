@@ -103,6 +103,14 @@ export function epochMs(instant: string): string {
   return `(extract(epoch from ${instant}) * 1000)::float8`;
 }
 
+/**
+ * Whether a row's lease (`q`) ends when a claim (`u`) says, if it does. What the claim's answer said was cut to whole
+ * milliseconds on its way.
+ */
+export function isLeaseOf(claim: string, row: string): string {
+  return `(${claim}.lease_ends_ms is null or abs(${epochMs(`${row}.lease_expires_at`)} - ${claim}.lease_ends_ms) < 2)`;
+}
+
 /** An instant from epoch milliseconds, given as an SQL expression. */
 export function fromEpochMs(ms: string): string {
   return `to_timestamp(${ms} / 1000)`;

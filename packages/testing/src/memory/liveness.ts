@@ -46,6 +46,7 @@ export function beat(
       worker: row.id,
       name: row.name,
       silentMs: now - row.beatAt,
+      timeoutMs: row.workerTimeoutMs,
       dead: deadAt <= now,
     }))
     .sort((a, b) => b.silentMs - a.silentMs);
@@ -134,5 +135,6 @@ function staleClaims(
       backstop: job.claim.backstop,
       holder: job.claim.worker,
       overdue,
+      leaseExpiresAt: new Date(job.claim.leaseExpiresAt),
     }));
 }

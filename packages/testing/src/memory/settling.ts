@@ -5,6 +5,7 @@ import type {
   Recovery,
   Settlement,
   SettleVerdict,
+  UndoneClaim,
   WorkerId,
 } from "@venturi/core";
 import { toStoredJson } from "./json-text.ts";
@@ -84,9 +85,14 @@ function repend(tables: Tables, job: LiveJob, dueAt: number): void {
   tables.putLive(job.id, { ...job, visibleAt: dueAt, scheduled, claim: null });
 }
 
-export function handBack(tables: Tables, worker: WorkerId, ref: ClaimRef): SettleVerdict {
-  const held = heldBy(tables, worker, ref);
+/** A claim's answer gives the end of its lease in whole milliseconds; two claims are further apart than that. */
+const mostRoundingMs = 2;
+
+export function handBack(tables: Tables, worker: WorkerId, claim: UndoneClaim): SettleVerdict {
+  const held = heldBy(tables, worker, claim);
   if (held === null) return "lost";
+  const leaseEndsAt = claim.leaseExpiresAt?.getTime() ?? held.claim.leaseExpiresAt;
+  if (Math.abs(held.claim.leaseExpiresAt - leaseEndsAt) >= mostRoundingMs) return "lost";
   const { job } = held;
   tables.putLive(job.id, { ...job, runCount: job.runCount - 1, claim: null });
   return "applied";

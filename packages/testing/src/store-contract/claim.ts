@@ -23,7 +23,7 @@ export const claimTopic: Topic = {
             leaseMs: 60_000,
           },
         );
-        equal([JSON.parse(job.payload), { ...job.headers }], [{ n: 1 }, { h: "1" }]);
+        equal([JSON.parse(job.payload), job.headers], [{ n: 1 }, { h: "1" }]);
         const record = await bench.find(id);
         equal(
           [record.status, record.claimedBy, record.runCount, record.leaseExpiresAt],

@@ -1,4 +1,4 @@
-import { FAR_FUTURE_MS } from "@venturi/core";
+import { type ClaimedJob, FAR_FUTURE_MS } from "@venturi/core";
 import { equal, settlementOf, type Topic } from "./bench.ts";
 
 export const settleTopic: Topic = {
@@ -221,6 +221,28 @@ export const settleTopic: Topic = {
           verdicts: ["lost"],
         });
         equal(await bench.store.handBack({ worker: run.worker, claims: [] }), { verdicts: [] });
+      },
+    },
+    {
+      name: "a hand-back that comes late leaves the worker's next claim of the job alone, though its run count is the same",
+      needs: ["clock"],
+      check: async (bench) => {
+        await bench.add();
+        const worker = await bench.worker();
+        const handBack = async (run: ClaimedJob) => {
+          const claims = [
+            { jobId: run.id, runCount: run.runCount, leaseExpiresAt: run.leaseExpiresAt },
+          ];
+          return (await bench.store.handBack({ worker, claims })).verdicts;
+        };
+        const first = await bench.claimOne(worker);
+        equal(await handBack(first), ["applied"]);
+        await bench.advance(1_000);
+        const second = await bench.claimOne(worker);
+        equal([second.id, second.runCount], [first.id, first.runCount]);
+        equal(await handBack(first), ["lost"]);
+        equal((await bench.find(first.id)).status, "claimed");
+        equal(await handBack(second), ["applied"]);
       },
     },
   ],

@@ -7,6 +7,8 @@ export interface Run {
   readonly runCount: number;
   /** The worker's place. */
   readonly worker: number;
+  /** When the claim ended, as its answer said. */
+  readonly leaseExpiresAt: Date;
 }
 
 /** What a scenario has to remember in order to name things again. */

@@ -47,8 +47,8 @@ const claim = fc
           }),
         (answer) => answer,
       );
-      for (const { id, runCount } of claimed?.jobs ?? [])
-        model.runs.push({ jobId: id, runCount, worker: place });
+      for (const { id, runCount, leaseExpiresAt } of claimed?.jobs ?? [])
+        model.runs.push({ jobId: id, runCount, worker: place, leaseExpiresAt });
     }),
   );
 
