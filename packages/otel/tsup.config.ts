@@ -1,3 +1,3 @@
 import { packageBuild } from "../../tsup.base.ts";
 
-export default packageBuild({ entry: ["src/index.ts"] });
+export default packageBuild({ entry: ["src/index.ts"], hasDisposables: true });

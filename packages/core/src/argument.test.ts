@@ -17,6 +17,16 @@ describe("options", () => {
     );
   });
 
+  test("of other queues are told by their names here, where there is such a one", () => {
+    const refusal = (name: string, members: string[]) => () =>
+      checkMembers("task", { [name]: 5 }, members, "a task");
+    expect(refusal("maxAttempts", ["backstop"])).toThrow(
+      "maxAttempts is not an option of a task (what it is elsewhere is `backstop` here): use backstop",
+    );
+    expect(refusal("jobKey", ["dedupKey"])).toThrow(/`dedupKey` here/);
+    expect(refusal("jobKey", ["delay"])).toThrow("jobKey is not an option of a task: use delay");
+  });
+
   test("that are undefined or missing are accepted", () => {
     checkMembers("options", { delay: undefined }, ["delay", "runAt"], "enqueue");
     checkMembers("options", {}, ["delay"], "enqueue");

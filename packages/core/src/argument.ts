@@ -15,9 +15,20 @@ export function checkMembers(
   }
   for (const name of Object.keys(value)) {
     if (members.includes(name)) continue;
-    throw invalidArgument(name, `is not an option of ${whose}`, `use ${members.join(", ")}`);
+    const ours = otherNames.get(name) ?? "";
+    const hint = members.includes(ours) ? ` (what it is elsewhere is \`${ours}\` here)` : "";
+    throw invalidArgument(name, `is not an option of ${whose}${hint}`, `use ${members.join(", ")}`);
   }
 }
+
+/** What some options are called by other queues. */
+const otherNames = new Map([
+  ["attempts", "backstop"],
+  ["maxAttempts", "backstop"],
+  ["retryLimit", "backstop"],
+  ["jobKey", "dedupKey"],
+  ["singletonKey", "dedupKey"],
+]);
 
 /** Checks a signal; throws `invalid-argument`. */
 export function toSignal(signal: AbortSignal | undefined): AbortSignal | undefined {

@@ -60,6 +60,7 @@ describe("a job filter", () => {
     ["half a job", { limit: 1.5 }, "filter.limit"],
     ["no number of jobs", { limit: Number.NaN }, "filter.limit"],
     ["endless pages", { limit: Number.POSITIVE_INFINITY }, "filter.limit"],
+    ["a limit of null", { limit: null }, "filter.limit"],
     ["a limit as text", { limit: "10" }, "filter.limit"],
     ["an unknown status", { status: "done" }, "filter.status"],
     ["an unknown status among others", { status: ["dead", "done"] }, "filter.status"],
@@ -85,6 +86,15 @@ describe("a job filter", () => {
       expect.objectContaining({ code: "invalid-argument", argument }),
     );
   });
+});
+
+it("says what it was given instead of a status, a kind or an id", () => {
+  const refusal = (filter: object) => () => resolveJobFilter(filter);
+  expect(refusal({ status: ["dead", "done"] })).toThrow(
+    'filter.status holds something else (got "done"): pass one of pending',
+  );
+  expect(refusal({ kind: [5] })).toThrow("filter.kind holds something else (got 5): pass");
+  expect(refusal({ ids: ["42"] })).toThrow('filter.ids holds something else (got "42"): pass');
 });
 
 describe("a page of jobs", () => {

@@ -1,5 +1,5 @@
 import { type Instant, toDate } from "./duration.ts";
-import { invalidArgument, readArgument } from "./errors.ts";
+import { invalidArgument, readArgument, show } from "./errors.ts";
 import { isJobId, type JobId } from "./job-id.ts";
 import type { JobRecord, JobStatus } from "./journal.ts";
 import { jobStatuses } from "./journal.ts";
@@ -64,7 +64,7 @@ function checkJobFilter(filter: JobFilter): JobQuery {
         `use one of ${[...known].join(", ")}`,
       );
   }
-  const limit = filter.limit ?? defaultLimit;
+  const { limit = defaultLimit } = filter;
   if (!Number.isInteger(limit) || limit < 1 || limit > maxLimit) {
     throw invalidArgument(
       "filter.limit",
@@ -119,8 +119,12 @@ function list<T>(
   if (value === undefined) return null;
   const items: readonly unknown[] = Array.isArray(value) ? value : [value];
   for (const item of items) {
-    if (!is(item))
-      throw invalidArgument(name, "holds something else", `pass ${what}, or an array of them`);
+    if (is(item)) continue;
+    throw invalidArgument(
+      name,
+      `holds something else (got ${show(item)})`,
+      `pass ${what}, or an array of them`,
+    );
   }
   return items as readonly T[];
 }

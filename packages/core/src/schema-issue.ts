@@ -12,8 +12,8 @@ const leafLength = 8;
  * What a schema refused, without what it was given: schema libraries quote the refused value in their messages
  * ('Invalid email: Received "…"'), and error messages and journal notes end up in logs.
  *
- * So the part of a message that tells the received value is cut off ("received …", "actual …", "(was …"), the type of
- * what was received is told instead, and a message that still holds a piece of the input is dropped altogether.
+ * So the part of a message that tells the received value is cut off (", received …", ", actual …", "(was …"), the type
+ * of what was received is told instead, and a message that still holds a piece of the input is dropped altogether.
  */
 export function describeIssues(
   issues: readonly StandardSchemaV1.Issue[],
@@ -32,9 +32,22 @@ function describe(message: string, received: unknown, input: unknown): string {
   return /\bexpected\b/i.test(kept) ? `${kept} (got ${typeName(received)})` : kept;
 }
 
-/** Where valibot, zod, arktype, effect and yup begin to tell what they were given, and all that follows. */
-const toldValue =
-  /[\s,;:]*(?:\bbut\s+)?(?:\breceived\b|\bactual\b|\bgot\b|\(was\b|\bthe final value was\b).*$/is;
+/**
+ * Where valibot, zod, arktype, effect and yup begin to tell what they were given, and all that follows. The words alone
+ * do not: "no payment was received" is somebody's own message.
+ */
+const toldValue = new RegExp(
+  [
+    /[,;:(]\s*(?:(?:but|instead)\s+)?(?:received|actual|got)\b/, // "…, received 5", "…: Received …", "…, actual …"
+    /\b(?:but|instead)\s+(?:received|got|was)\b/,
+    /\(was\b/,
+    /(?:[,;:]\s*)?(?:\bbut\s+)?\bthe final value was\b/,
+    /\b(?:received|actual|got)\s*[:"'`{[]/,
+  ]
+    .map(({ source }) => `(?:${source}).*$`)
+    .join("|"),
+  "is",
+);
 
 /** Whether a message holds a piece of the input: a text of three or more characters, or a number of as many digits. */
 export function quotes(message: string, input: unknown): boolean {

@@ -171,6 +171,8 @@ describe("no message holds a piece of the value", () => {
       refusing({ message: `bad: ${secret.slice(0, -1)}…` }),
       `${secret}-`.repeat(9),
     ],
+    ["of other manners", refusing({ message: `Expected a number but got ${secret}` }), secret],
+    ["that quotes what it was given", refusing({ message: `It got "${secret}"` }), secret],
     ["of a schema that threw", v.pipe(v.string(), v.transform(JSON.parse)), secret],
   ])("%s", (_, schema, value) => {
     const { message, issues, stack } = refusal(schema, value);
@@ -180,9 +182,38 @@ describe("no message holds a piece of the value", () => {
     }
   });
 
+  const told = (schema: StandardSchemaV1, value: unknown) =>
+    refusal(schema, value).issues?.[0]?.message;
+
+  // Nothing that short is looked for in a message.
+  it.each([
+    ["Invalid type: Expected string but received 42", "Invalid type: Expected string (got number)"],
+    ["Invalid input: expected string, received 42", "Invalid input: expected string (got number)"],
+    ["Invalid email: Received 42", "Invalid email"],
+    ["Expected string, actual 42", "Expected string (got number)"],
+    ["must be a string (was 42)", "must be a string"],
+    ["must be a `string` type, but the final value was: `42`.", "must be a `string` type"],
+    ["no text: got 42", "no text"],
+    ["what it received: 42", "what it"],
+    ["must be text; instead got 42", "must be text"],
+  ])("also where it is short: %s", (message, kept) => {
+    expect(told(refusing({ message }), 42)).toBe(kept);
+  });
+
+  it.each([
+    "no payment was received for this order",
+    "got to be paid first",
+    "the actual cost is missing",
+    "an order that was refused, though received, must be sent back",
+  ])("while somebody's own message is kept whole: %s", (message) => {
+    const schema = v.pipe(
+      v.object({ order: v.string() }),
+      v.check(() => false, message),
+    );
+    expect(told(schema, { order: "o-17" })).toBe(message);
+  });
+
   it("while what was expected is still told", () => {
-    const told = (schema: StandardSchemaV1, value: unknown) =>
-      refusal(schema, value).issues?.[0]?.message;
     expect(told(Email, { to: secret, subject: "x" })).toBe("Invalid email");
     expect(told(v.number(), secret)).toBe("Invalid type: Expected number (got string)");
     expect(told(v.picklist(["x", "y"]), secret)).toBe(

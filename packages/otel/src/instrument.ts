@@ -4,6 +4,7 @@ import { EnqueueSpans } from "./enqueue-spans.ts";
 import { type Instrumentation, stopping } from "./instrumentation.ts";
 import { listen, type Stop } from "./listen.ts";
 import { recordMetrics } from "./metrics.ts";
+import { recordOnce } from "./once.ts";
 import type { InstrumentOptions } from "./options.ts";
 import { RunSpans } from "./run-spans.ts";
 
@@ -11,7 +12,8 @@ const scope = "@venturi/otel";
 
 /**
  * Records spans and metrics of everything that queues and workers of this process do, until it is stopped. Call it
- * once, after the OpenTelemetry SDK has been started.
+ * once, after the OpenTelemetry SDK has been started: while the same is recorded already, a further call warns through
+ * OpenTelemetry's `diag`, and neither it nor stopping it does anything.
  *
  * @example
  * using telemetry = instrument();
@@ -20,8 +22,8 @@ export function instrument(options: InstrumentOptions = {}): Instrumentation {
   const { traces = true, metrics = true } = options;
   const { meterProvider = globalMetrics } = options;
   return stopping([
-    ...(traces ? recordSpans(options) : []),
-    ...(metrics ? recordMetrics(meterProvider.getMeter(scope)) : []),
+    ...(traces ? recordOnce("spans", () => recordSpans(options)) : []),
+    ...(metrics ? recordOnce("metrics", () => recordMetrics(meterProvider.getMeter(scope))) : []),
   ]);
 }
 

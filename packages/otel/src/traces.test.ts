@@ -355,6 +355,38 @@ test("a tracer that throws hurts no job, and is reported to OpenTelemetry's own 
   diag.disable();
 });
 
+test("a second instrument records nothing more, and says so", async () => {
+  const reported: unknown[] = [];
+  const ignore = (): void => undefined;
+  const log = { info: ignore, error: ignore, debug: ignore, verbose: ignore };
+  diag.setLogger({ ...log, warn: (message) => void reported.push(message) });
+  const second = instrument();
+  const third = instrument();
+  expect(reported).toEqual([
+    expect.stringContaining("spans are recorded already"),
+    expect.stringContaining("spans are recorded already"),
+    expect.stringContaining("metrics are recorded already"),
+  ]);
+  third.stop();
+  await queue.enqueue(Send({ to: "a" }));
+  expect(await spans()).toHaveLength(1);
+  second.stop();
+  await queue.enqueue(Send({ to: "b" }));
+  expect(await spans()).toHaveLength(2);
+  diag.disable();
+});
+
+test("what was stopped can be recorded again, and another stop does not end that", async () => {
+  telemetry.stop();
+  const first = telemetry;
+  telemetry = instrument({ metrics: false });
+  first.stop();
+  const third = instrument({ metrics: false });
+  await queue.enqueue(Send({ to: "a" }));
+  expect(await spans()).toHaveLength(1);
+  third.stop();
+});
+
 test("nothing is recorded any more once it is stopped, and headers are left alone", async () => {
   telemetry.stop();
   telemetry.stop();

@@ -42,6 +42,12 @@ describe("bad input is a typed error, and nothing is written", () => {
     ["no job", () => queue.enqueue({ kind: "x" } as never), "invalid-argument", /job/],
     ["a task instead of a job", () => queue.enqueue(Count as never), "invalid-argument", /job/],
     [
+      "null as headers",
+      () => queue.enqueue(Count({ n: 1 }), { headers: null as never }),
+      "invalid-argument",
+      /headers is null/,
+    ],
+    [
       "delay with runAt",
       () => queue.enqueue(Count({ n: 1 }), { delay: 1, runAt: new Date() }),
       "invalid-argument",

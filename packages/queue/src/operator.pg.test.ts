@@ -86,6 +86,45 @@ describe("jobs(filter)", () => {
   });
 });
 
+describe("the signal of jobs and cleanup", () => {
+  const gone = AbortSignal.abort(new Error("no"));
+  const { signal } = new AbortController();
+  const finishedBefore = new Date(0);
+
+  it.each([
+    ["in the filter", () => queue.jobs({ signal: gone })],
+    ["in the options", () => queue.jobs({}, { signal: gone })],
+    ["in the options, without a filter", () => queue.jobs(undefined, { signal: gone })],
+    ["in the filter", () => queue.cleanup({ finishedBefore, signal: gone })],
+    ["in the options", () => queue.cleanup({ finishedBefore }, { signal: gone })],
+  ])("may be %s", async (_, call) => {
+    await expect(call()).rejects.toThrow("no");
+  });
+
+  it("reaches the store", async () => {
+    const controller = new AbortController();
+    const listing = queue.jobs({}, { signal: controller.signal });
+    controller.abort(new Error("later"));
+    await expect(listing).rejects.toThrow("later");
+  });
+
+  it("is not two different ones", async () => {
+    const error = { code: "invalid-argument", argument: "signal" };
+    const other = AbortSignal.timeout(60_000);
+    await expect(queue.jobs({ signal }, { signal: other })).rejects.toMatchObject(error);
+    const cleaning = queue.cleanup({ finishedBefore, signal }, { signal: other });
+    await expect(cleaning).rejects.toMatchObject(error);
+    expect((await queue.jobs({ limit: 1, signal }, { signal })).jobs).toHaveLength(1);
+  });
+
+  it.each([{ signal: 5 }, { singal: signal }, 5, null])("is not %j", async (options) => {
+    const error = { code: "invalid-argument" };
+    await expect(queue.jobs({}, options as never)).rejects.toMatchObject(error);
+    const cleaning = queue.cleanup({ finishedBefore }, options as never);
+    await expect(cleaning).rejects.toMatchObject(error);
+  });
+});
+
 describe("journal(id)", () => {
   it("holds what happened to the job, in order", async () => {
     const id = await queue.enqueue(Kept({ key: "b", n: 1 }));

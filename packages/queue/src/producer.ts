@@ -9,7 +9,6 @@ import {
   readArgument,
   toSignal,
   type UnsentJob,
-  VenturiError,
 } from "@venturi/core";
 import { AbortWatch } from "./abort-watch.ts";
 import type { Lanes } from "./backend.ts";
@@ -20,6 +19,7 @@ import {
   toItemJob,
   type WaitOptions,
 } from "./enqueue.ts";
+import { errorAnew } from "./error-anew.ts";
 import { enqueueStarted } from "./events.ts";
 import type { QueuedJob } from "./merging.ts";
 
@@ -34,9 +34,13 @@ export class Producer {
 
   async enqueue(job: UnsentJob, options: EnqueueOptions = {}): Promise<JobId> {
     const { signal, rest } = splitSignal(options);
-    const prepared = await this.#abortable(toEnqueueJob(job, rest), signal);
-    const [stored] = await this.#store([prepared], signal, false);
-    return (stored as EnqueuedJob).id;
+    try {
+      const prepared = await this.#abortable(toEnqueueJob(job, rest), signal);
+      const [stored] = await this.#store([prepared], signal, false);
+      return (stored as EnqueuedJob).id;
+    } catch (error) {
+      throw callersOwn(error, signal);
+    }
   }
 
   async enqueueAt(
@@ -48,7 +52,8 @@ export class Producer {
       throw invalidArgument("runAt", "is missing", "pass a Date, or enqueue for a job due at once");
     }
     const given = readArgument("options", () => ({ ...options, runAt }));
-    return this.enqueue(job, given);
+    // Awaited, so that the stack of an error goes on to the caller.
+    return await this.enqueue(job, given);
   }
 
   async enqueueMany(items: readonly EnqueueItem[], options: WaitOptions = {}): Promise<JobId[]> {
@@ -58,10 +63,14 @@ export class Producer {
       if (Array.isArray(items)) return [...items];
       throw invalidArgument("items", "is not an array", "pass [job, { job, delay }, …]");
     });
-    const prepared = await this.#abortable(prepareAll(list), signal);
-    if (prepared.length === 0) return [];
-    const stored = await this.#store(prepared, signal, true);
-    return stored.map(({ id }) => id);
+    try {
+      const prepared = await this.#abortable(prepareAll(list), signal);
+      if (prepared.length === 0) return [];
+      const stored = await this.#store(prepared, signal, true);
+      return stored.map(({ id }) => id);
+    } catch (error) {
+      throw callersOwn(error, signal);
+    }
   }
 
   #store(
@@ -106,6 +115,12 @@ export class Producer {
     if (signal === undefined) return undefined;
     return this.#aborts.watch(signal, () => reject(signal.reason));
   }
+}
+
+/** What a call rejects with: an error whose stack names its caller, or the reason that the caller gave. */
+function callersOwn(error: unknown, signal: AbortSignal | undefined): unknown {
+  const isReason = signal?.aborted === true && error === signal.reason;
+  return isVenturiError(error) && !isReason ? errorAnew(error) : error;
 }
 
 /** A statement may have carried other callers' jobs too: each gets the ids to repeat its own call with. */
@@ -154,15 +169,7 @@ function ignore(): void {
 
 /** The same error, saying which item it is about. */
 function atItem(error: unknown, index: number): unknown {
-  if (!isVenturiError(error)) return error;
-  const { code, message, cause, isRetryable, argument, path, issues } = error;
-  return new VenturiError(code, `items[${index}]: ${message}`, {
-    ...(cause === undefined ? {} : { cause }),
-    isRetryable,
-    argument,
-    path,
-    issues,
-  });
+  return isVenturiError(error) ? errorAnew(error, `items[${index}]: ${error.message}`) : error;
 }
 
 function splitSignal<T extends WaitOptions>(options: T) {

@@ -15,6 +15,14 @@ describe("what a queue is made over", () => {
     },
   );
 
+  it("is told by its type where it is none, and a connection string is not repeated", () => {
+    const refusal = (producer: unknown) => () => new Queue(producer as never);
+    const what = "producer is nothing that a queue can enqueue through";
+    expect(refusal("postgres://u:hunter2@h/d")).toThrow(`${what} (got a string): pass a pg Pool`);
+    expect(refusal(undefined)).toThrow(`${what} (got undefined)`);
+    expect(refusal({})).toThrow(`${what} (got an object)`);
+  });
+
   it("is no pool or client of pg that asks for binary answers", () => {
     const config = { connectionString: "postgres://127.0.0.1/none", binary: true };
     for (const producer of [new pg.Pool(config), new pg.Client(config)])

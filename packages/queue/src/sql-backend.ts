@@ -1,4 +1,4 @@
-import { invalidArgument, refuseBinary } from "@venturi/core";
+import { invalidArgument, refuseBinary, show } from "@venturi/core";
 import type { AdaptedExecutor } from "./adapters/adapted-executor.ts";
 import { type Backend, type Lanes, mayBeOneJobs, oneLane, transactionLanes } from "./backend.ts";
 import { EnqueueLane } from "./enqueue-lane.ts";
@@ -103,7 +103,8 @@ function toRunner(value: unknown, preparedStatements: boolean, argument: string)
     "pass a pg Pool, Client or PoolClient, a Kysely instance or transaction, a store, what an adapter of @venturi/queue/adapters makes, or { query(text, params) }";
   throw invalidArgument(
     argument,
-    "is nothing that a queue can enqueue through",
+    // Not the text itself: it may be a connection string.
+    `is nothing that a queue can enqueue through (got ${typeof value === "string" ? "a string" : show(value)})`,
     argument === "tx" ? transaction : anything,
   );
 }

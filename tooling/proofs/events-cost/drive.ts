@@ -4,6 +4,7 @@ import {
   type EnqueueRequest,
   type ProducerStore,
   type SettleRequest,
+  silentLogger,
   type WorkerStore,
 } from "../../../packages/core/src/index.ts";
 import type { EnqueueLane } from "../../../packages/queue/src/enqueue-lane.ts";
@@ -87,7 +88,7 @@ export async function drive(jobs: number): Promise<void> {
 
 /** What the calls about one job take, in nanoseconds. */
 export function callsAlone(times: number): number {
-  const events = new WorkerEvents({ worker: "proof", clock: systemClock });
+  const events = new WorkerEvents({ worker: "proof", clock: systemClock, logger: silentLogger });
   const registration = { handler: () => undefined };
   const run = { registration, payload: null, job: { failureCount: 0 } } as unknown as Run;
   const context = {} as RunContext;

@@ -37,6 +37,7 @@ const order: Readonly<Record<string, readonly string[]>> = {
     "webhooks",
     "polling-an-api",
     "fan-out",
+    "schedules",
     "large-payloads",
     "containers",
     "testing-handlers",
