@@ -241,8 +241,27 @@ declare
   v_results uuid[]; v_outcomes text[];
   v_decisions jsonb[]; v_decision jsonb; v_action text; v_found boolean; v_at timestamptz; v_tier smallint;
   v_problem text; v_soonest timestamptz; v_candidate record; v_known record; i integer;
-  v_plain boolean; v_has_options boolean; v_same_kind boolean; v_name text; v_kind integer;
+  v_plain boolean; v_has_options boolean; v_same_kind boolean; v_name text; v_kind integer; v_job jsonb;
 begin
+  v_job := jobs -> 0;
+  if jobs -> 1 is null and v_job ->> 'id' ~ '^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$' and not v_job ?| '{priority,dedup_key,merge,delay_ms,run_at,lease_ms,headers,decision}' then
+    with body as (
+      insert into "public"."venturi_jobs" (id, created_at, kind_id, priority, payload)
+      select (v_job ->> 'id')::uuid, v_clock, k.id, 1, coalesce(v_job -> 'payload', 'null')
+      from "public"."venturi_kinds" k where k.name = v_job ->> 'kind' and length(k.name) between 1 and 200
+        and not exists (select 1 from "public"."venturi_journal" e where e.incoming_id = (v_job ->> 'id')::uuid)
+        and not exists (select 1 from "public"."venturi_jobs" b where b.id = (v_job ->> 'id')::uuid)
+      returning id, kind_id
+    )
+    insert into "public"."venturi_queue" (job_id, visible_at, kind_id, priority) select b.id, v_clock, b.kind_id, 1 from body b;
+    if found then
+      perform pg_notify('venturi', '') from "public"."venturi_meta" m where m.notify;
+      ord := 1; id := v_job ->> 'id'; outcome := 'enqueued';
+      return next;
+      return;
+    end if;
+  end if;
+
   v_plain := not jsonb_path_exists(jobs, '$[*].dedup_key');
   if v_plain then
     v_name := jobs #>> '{0,kind}';

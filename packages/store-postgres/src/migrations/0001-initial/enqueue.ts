@@ -1,5 +1,5 @@
 import type { Names } from "../../names.ts";
-import { dueOf, leaseOf, newId, plainPath, tierOf } from "./enqueue-plain.ts";
+import { dueOf, leaseOf, newId, plainPath, singlePath, tierOf } from "./enqueue-plain.ts";
 import { buckets } from "./tables.ts";
 
 /**
@@ -18,7 +18,7 @@ import { buckets } from "./tables.ts";
  * plpgsql, not SQL: lock and read have to be separate statements, since one statement would read the snapshot from
  * before the lock. Jobs without a candidate are inserted as a set; only those that meet a pending job of their key,
  * or each other, are decided one by one. A call whose jobs are all new and without keys takes a shorter way, which
- * `plainPath` describes.
+ * `plainPath` describes, and one of a single such job without options the shortest, `singlePath`.
  *
  * Its plans are kept with the session, and one made while a table is small would walk all of it long after it has
  * filled: hence no sequential scans, ids looked up one at a time, and no compiling of what looks dear without them.
@@ -83,9 +83,9 @@ declare
   v_results uuid[]; v_outcomes text[];
   v_decisions jsonb[]; v_decision jsonb; v_action text; v_found boolean; v_at timestamptz; v_tier smallint;
   v_problem text; v_soonest timestamptz; v_candidate record; v_known record; i integer;
-  v_plain boolean; v_has_options boolean; v_same_kind boolean; v_name text; v_kind integer;
+  v_plain boolean; v_has_options boolean; v_same_kind boolean; v_name text; v_kind integer; v_job jsonb;
 begin
-${plainPath(n)}  else
+${singlePath(n)}${plainPath(n)}  else
   v_soonest := null;
   begin
     select array_agg(x.id order by x.ord), array_agg(x.kind order by x.ord), array_agg(k.id order by x.ord),
