@@ -1,7 +1,7 @@
 import type { Names } from "../names.ts";
 import { claimedJob, claimUpdate, isFree, noJob, ofKind } from "./claim-terms.ts";
 import { bounded, epochMs, lookedUp, msUntil, type Statement, statement } from "./statement.ts";
-import { began, walked } from "./walk.ts";
+import { began, beganOnce, walked } from "./walk.ts";
 
 /**
  * Claims everything that waits, for queues that are nearly empty: where it all fits into the limit and into each
@@ -19,21 +19,21 @@ export function claimAll(n: Names): Statement {
   const clock = `${n.of("clock")}()`;
   return statement(
     "claim_all",
-    `with pair as materialized (
-  select k.id as kind_id, p.tier, ${ofKind("$4::int4[]", "k.id")} as room, ${began(n)}
-  from ${n.of("kinds")} k cross join (values (0::int2), (1::int2), (2::int2)) p(tier)
-  where k.id = any ($3::int4[]) and k.paused_at is null
+    `with kind as materialized (
+  select k.id as kind_id, ${ofKind("$4::int4[]", "k.id")} as room, ${began(n)}
+  from ${n.of("kinds")} k where k.id = any ($3::int4[]) and k.paused_at is null
 ), soon as materialized (
-  select ${bounded("min(s.visible_at)")} as at from pair p cross join lateral (
+  select ${bounded("min(s.visible_at)")} as at from kind p
+  cross join (values (0::int2), (1::int2), (2::int2)) t(tier) cross join lateral (
     select q.visible_at from ${n.of("queue")} q
-    where q.scheduled and q.kind_id = p.kind_id and q.priority = p.tier order by q.visible_at limit 1) s
+    where q.scheduled and q.kind_id = p.kind_id and q.priority = t.tier order by q.visible_at limit 1) s
   having count(*) > 0
 ), seen as materialized (
-  select s.job_id, p.kind_id, p.room from pair p cross join lateral (
+  select s.job_id, p.kind_id, p.room from kind p cross join lateral (
     select q.job_id from ${n.of("queue")} q
-    where q.kind_id = p.kind_id and q.priority = p.tier and not q.scheduled and ${isFree("q")}
+    where q.kind_id = p.kind_id and not q.scheduled and ${isFree("q")}
       and q.job_id <> all ($7::uuid[])
-    order by q.seq limit least(p.room, $2::int4)::int8 + 1) s
+    order by q.priority, q.seq limit least(p.room, $2::int4)::int8 + 1) s
   limit $2::int8 + 1
 ), state as materialized (
   select coalesce(sum(c.n), 0) as n, coalesce(sum(c.n), 0) <= $2::int4 and coalesce(bool_and(c.n <= c.room), true) as fits,
@@ -51,7 +51,8 @@ export function claimAll(n: Names): Statement {
 )
 select ${epochMs(clock)} as clock_ms, ${msUntil(n, `(select s.at from soon s where s.at > ${clock})`)} as wait_ms,
   v.due::int4 as due, (v.n > (select count(*) from claimed))::int4 as held,
-  current_setting('transaction_isolation') as isolation, ${walked("pair")}, v.fits::int4 as fits, ${noJob} from state v
+  current_setting('transaction_isolation') as isolation, ${walked}, v.fits::int4 as fits, ${noJob}
+from state v cross join ${beganOnce}
 union all
 select null, null, null, null, null, null, null, null, null, ${claimedJob(n)}
 from claimed c left join lateral (

@@ -1,7 +1,7 @@
 import type { Names } from "../names.ts";
 import { claimedJob, claimUpdate, isFree, noJob } from "./claim-terms.ts";
 import { bounded, epochMs, msUntil, type Statement, statement } from "./statement.ts";
-import { began, walked } from "./walk.ts";
+import { began, beganOnce, walked } from "./walk.ts";
 
 /**
  * Claims up to a limit of due jobs in one statement of three steps, so that several claimers at once each find work:
@@ -128,7 +128,8 @@ export function claim(n: Names): Statement {
 -- Everything that holds for all of them comes once, in a row of its own and first: a thousand jobs repeat none of it.
 select ${epochMs(`${n.of("clock")}()`)} as clock_ms, ${msUntil(n, `(select min(s.at) from soon s where s.at > ${n.of("clock")}())`)} as wait_ms,
   (exists (select 1 from due))::int4 as due, (exists (select 1 from held))::int4 as held,
-  current_setting('transaction_isolation') as isolation, ${walked("kind")}, ${noJob}
+  current_setting('transaction_isolation') as isolation, ${walked}, ${noJob}
+from ${beganOnce}
 union all
 select null, null, null, null, null, null, null, null, ${claimedJob(n)}
 -- Each side has a row for every row of the other, so that any join would do. A full one rules out the nested loop,

@@ -9,11 +9,12 @@ export function began(n: Names): string {
   return `pg_catalog.clock_timestamp() as began_at, pg_catalog.pg_sequence_last_value(${n.literal(n.of("queue_seq_seq"))}::regclass) as last_seq`;
 }
 
+/** What {@link began} found, in one row (`w`) from the part `kind`, and how many kinds were looked at: those that are not paused. */
+export const beganOnce =
+  "(select min(p.began_at) as began_at, min(p.last_seq) as last_seq, count(*)::int4 as kinds from kind p) w";
+
 /**
- * How long the walks took, in milliseconds without planning and network, and what {@link began} found: the number,
- * and how many kinds were looked at, which are those that are not paused. Columns behind all that walks.
+ * How long the walks took, in milliseconds without planning and network, and the rest of {@link beganOnce}. Columns
+ * behind all that walks.
  */
-export function walked(part: "kind" | "pair"): string {
-  return `${lengthMs(`pg_catalog.clock_timestamp() - (select min(w.began_at) from ${part} w)`)} as walk_ms,
-  (select min(w.last_seq) from ${part} w)::float8 as last_seq, (select count(distinct w.kind_id) from ${part} w)::int4 as kinds`;
-}
+export const walked = `${lengthMs("pg_catalog.clock_timestamp() - w.began_at")} as walk_ms, w.last_seq::float8 as last_seq, w.kinds`;
