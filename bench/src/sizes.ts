@@ -167,7 +167,7 @@ export const sizes: Readonly<Record<Sizes["name"], Sizes>> = {
     latency: { rates: [{ perSecond: 200, jobs: 60 }] },
     enqueue: { jobs: 64, coalesced: 300, many: 500 },
     pressure: { rounds: 1, phaseMs: 250, depth: 300, burstJobs: 500 },
-    fullness: { jobs: 2_000, finished: [2_000], held: 500, drained: 300, claims: 20 },
+    fullness: { jobs: 2_000, finished: [2_000], held: 500, drained: 300, claims: 60 },
     cost: { jobs: 2_000, payloads: [20], idleMs: 300, starts: 1, inFlight: 100, holdMs: 500 },
   },
 };
