@@ -63,8 +63,10 @@ export class BenchContext {
     this.#options.log(line);
   }
 
+  /** Remembers what went wrong by its first line, and shows all of it: a stack names folders of this machine. */
   problem(text: string): void {
-    this.problems.push(text);
+    const [first = ""] = text.split("\n");
+    this.problems.push(first);
     this.log(`PROBLEM: ${text}`);
   }
 

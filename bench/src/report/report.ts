@@ -54,7 +54,7 @@ function runTable({ runs }: Results): string {
 function head(results: Results): string {
   const { mode, machine, versions, server, runs } = results;
   const problems = Object.values(runs).flatMap((run) => run.problems);
-  const first = problems.map((problem) => `  - ${problem.split("\n")[0]}`);
+  const listed = problems.map((problem) => `  - ${problem}`);
   return `# Performance
 
 Made by \`npm run bench\` from [results.json](results.json); nothing here is written by hand. Sizes: **${mode}**.
@@ -70,7 +70,7 @@ ${runTable(results)}
 - Within a round every contender runs once, each on a new database, one after another; the next round begins when all have had their turn. Numbers are **median (lowest–highest)** over the rounds. A ratio is taken within each round, then the median of these ratios is shown: machines have fast and slow minutes, and both sides of a ratio have had the same.
 - *Best* is what the documentation of a system says about throughput, *defaults* is nothing set but the concurrency. The settings of each are listed at the end. A batch of pg-boss is one call of a handler that ends as a whole; all others run each job by itself.
 - *The limit* is the same work as bare SQL through \`pg\`: a claim, a settlement with a journal row, payload validation, and none of what else makes a queue.
-- Only public APIs are called. Every job carries a number. Jobs that were lost or ran twice, and systems that failed: ${problems.length === 0 ? "**none**." : `\n\n${first.join("\n")}`}
+- Only public APIs are called. Every job carries a number. Jobs that were lost or ran twice, and systems that failed: ${problems.length === 0 ? "**none**." : `\n\n${listed.join("\n")}`}
 
 ## What each keeps
 

@@ -1,21 +1,18 @@
-import { type ClaimedJob, type ClaimRequest, silentLogger, toUuid } from "@venturi/core";
+import { type ClaimedJob, type ClaimRequest, toUuid } from "@venturi/core";
 import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { Claimer } from "./claimer.ts";
-import { Database } from "./database.ts";
-import { Kinds } from "./kinds.ts";
+import type { Claimer } from "./claimer.ts";
 import type { OldPlace } from "./old-place.ts";
 import type { PgPoolLike } from "./pg-like.ts";
-import { pgSource } from "./pg-source.ts";
 import { PostgresStore } from "./postgres-store.ts";
 import { addBacklog, kindId, removeJobs } from "./testing/backlog.ts";
+import { claimerOn } from "./testing/claimer-on.ts";
 import { recordingPool, verbOf } from "./testing/recording-pool.ts";
 import {
   claimKind,
   claimRequest,
   enqueue,
   job,
-  names,
   newId,
   settlement,
 } from "./testing/store-fixture.ts";
@@ -54,10 +51,8 @@ beforeEach(async () => {
       return answer;
     },
   };
-  const options = { preparedStatements: true, owned: false, logger: silentLogger };
-  const database = new Database(pgSource(late, options), names.prefix, silentLogger);
   const budget = new WalkBudget({ share: 1e-6, mostMs: 1e-6, freeMs: 0 });
-  claimer = new Claimer(database, new Kinds(database, names), names, () => now, budget);
+  claimer = claimerOn(late, () => now, budget);
 });
 
 afterEach(() => expectInvariants(pool));

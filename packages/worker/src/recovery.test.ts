@@ -12,6 +12,7 @@ import { RecoveryService } from "./recovery.ts";
 import { ManualClock } from "./testing/manual-clock.ts";
 import { type LogRecord, recordingLogger } from "./testing/recording-logger.ts";
 import { deferred } from "./testing/signals.ts";
+import { idOf, staleClaim } from "./testing/stale-claims.ts";
 
 const me = 1;
 const other = 2;
@@ -82,16 +83,8 @@ function recovery({ sweepsFirst = false, random = (): number => 0.5 } = {}): Rec
   });
 }
 
-/** A job id that ends in a name. */
-function idOf(name: string): string {
-  return name.toUpperCase().padStart(26, "0");
-}
-
-function claimOf(name: string, overrides: Partial<StaleClaim> = {}): StaleClaim {
-  const jobId = idOf(name);
-  const base = { kind: "k", payload: "{}", runCount: 1, failureCount: 0, backstop: 20 };
-  return { jobId, ...base, holder: other, overdue: true, ...overrides };
-}
+const claimOf = (name: string, overrides: Partial<StaleClaim> = {}) =>
+  staleClaim(name, other, overrides);
 
 function silent({ dead = true, isHeardLate = false, silentMs = 40_000 } = {}) {
   const mayBeTakenFrom = dead && !isHeardLate;
