@@ -16,8 +16,8 @@ import { isRetryableSqlState } from "./sql-state.ts";
  * - `not-migrated`: the database lacks venturi's tables; run migrate.
  * - `migration`: a migration could not be applied.
  * - `claim-lost`: the run no longer holds its claim.
- * - `already-run`: a worker runs only once.
- * - `closed`: the queue, store or worker has been closed.
+ * - `already-run`: a worker was run a second time or beside itself, or given a task once it had started.
+ * - `closed`: the store has been closed, or the worker was stopped before `runOnce`.
  * - `shutdown`, `lease-ended`: reasons of a handler's abort signal.
  * - `database`: a statement failed; `sqlState` says how.
  */

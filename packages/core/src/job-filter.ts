@@ -5,10 +5,16 @@ import type { JobRecord, JobStatus } from "./journal.ts";
 import { jobStatuses } from "./journal.ts";
 import type { JobQuery } from "./store.ts";
 
-/** Which jobs to list, newest first by id. Every member narrows; an empty filter lists everything. */
+/**
+ * Which jobs to list, newest first by id. Every member narrows; one that is absent or undefined does not, so that an
+ * empty filter lists everything. An empty array admits nothing.
+ */
 export interface JobFilter {
+  /** Only jobs of this status, or of one of these. */
   readonly status?: JobStatus | readonly JobStatus[] | undefined;
+  /** Only jobs of this kind, or of one of these. */
   readonly kind?: string | readonly string[] | undefined;
+  /** Only jobs with one of these ids. */
   readonly ids?: readonly JobId[] | undefined;
   /** Ended at or after this instant. */
   readonly finishedSince?: Instant | undefined;

@@ -110,6 +110,7 @@ export interface Stats {
   readonly scheduledByKind: CountsByKind;
   /** How long the longest-waiting due job has been due, in milliseconds. */
   readonly oldestPendingAgeMsByKind: CountsByKind;
+  /** Jobs that workers hold: those whose handlers run, and those that were claimed ahead and wait for a slot. */
   readonly claimed: number;
   readonly deadByKind: CountsByKind;
   /** Workers that are alive. */

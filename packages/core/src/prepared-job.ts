@@ -35,7 +35,7 @@ export interface EnqueueRules {
   readonly lease: PayloadCallback | null;
 }
 
-/** Prepares one input by a task's rules; see `UnsentJob.prepare`. */
+/** Prepares one input by a task's rules; see `Task.prepare`. */
 export function prepareJob(rules: EnqueueRules, input: unknown): MaybePromise<PreparedJob> {
   const payload = encodeJson(input, "payload", rules.kind);
   // Validated is exactly what the worker will decode, never the caller's own object.

@@ -35,7 +35,8 @@ export interface TaskSpec<
    */
   readonly priority?: Priority | ((payload: OutputOf<PS>) => Priority) | undefined;
   /**
-   * What makes two jobs the same work: a pending job of the same kind and key is merged with, not joined.
+   * What makes two jobs the same work: one that meets a pending job of its kind and key is merged into it, as `merge`
+   * says. Where the function returns null or undefined, this job has no key.
    * @defaultValue no key: jobs are never coalesced
    */
   readonly dedupKey?: ((payload: OutputOf<PS>) => DedupKey | null | undefined) | undefined;

@@ -9,8 +9,6 @@ import { callTask, type PreparedJob, prepareJob, wrongResult } from "./prepared-
 import type { InputOf, MaybePromise, OutputOf } from "./schema.ts";
 import { resolveTaskSpec, type TaskDefinition, type TaskSpec } from "./task-spec.ts";
 
-const taskBrand: unique symbol = Symbol.for("venturi.task");
-
 /**
  * A kind of job: call it with a payload to get an unsent job. `I` is what the payload schema takes, `P` what it gives
  * to the handler, `C` the carry. Everything but the call and `kind` is there for queues and workers.
@@ -53,6 +51,8 @@ export interface Task<K extends string = string, I = never, P = unknown, C = unk
   /** For workers: how many failures make a job dead; null: never; undefined: the worker decides. */
   readonly backstop: number | null | undefined;
 }
+
+const taskBrand: unique symbol = Symbol.for("venturi.task");
 
 /** What a task's payload schema takes. */
 export type TaskInput<T extends Task> = T extends (payload: infer I) => UnsentJob ? I : never;

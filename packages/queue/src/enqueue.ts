@@ -36,7 +36,10 @@ export interface JobOptions {
    * @defaultValue the task's
    */
   readonly priority?: Priority | undefined;
-  /** Small metadata that travels with the job, such as a trace context. */
+  /**
+   * Small metadata that travels with the job, such as a trace context: a plain object of text. All names and values
+   * together have at most 8,192 UTF-16 units.
+   */
   readonly headers?: Headers | undefined;
   /**
    * The job's id, to make an enqueue repeatable: a repeat stores nothing and returns what the first

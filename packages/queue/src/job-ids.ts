@@ -1,8 +1,8 @@
 import { createJobIds } from "@venturi/core";
 
 /**
- * Makes job ids that strictly increase within the process: the one thing that queues share, since
- * two of them may enqueue in the same millisecond.
+ * Makes job ids that strictly increase within the process. All queues share it, since two of them may enqueue in the
+ * same millisecond.
  */
 export const nextJobId = createJobIds({ now: Date.now, random: platformRandom() });
 

@@ -70,8 +70,7 @@ export async function mergeAndSend(
     for (const [place, job] of ofKey.entries()) {
       const choice = plan.jobs[place];
       if (choice !== undefined) decided.set(job, choice);
-      // Without a place it may be any of them.
-      if (plan.failure !== null && [place, -1].includes(plan.failure.index))
+      if (plan.failure?.index === place || plan.failure?.index === "any")
         errors.set(job, plan.failure.error);
     }
   }
@@ -154,7 +153,7 @@ async function readAndPlan(
   keys: readonly UndecidedKey[],
   known: ReadonlySet<JobId>,
   wait: boolean,
-): Promise<readonly MergePlan[]> {
+): Promise<readonly TimedPlan[]> {
   for (let limit = firstLimit; ; limit *= limitGrowth) {
     const found = await port.findCandidates(
       keys.map(({ kind, dedupKey, jobs }) => ({ kind, dedupKey, limit, ...idsToLookUp(jobs) })),
@@ -174,18 +173,25 @@ function idsToLookUp(jobs: readonly QueuedJob[]): { readonly ids?: readonly JobI
   return jobs.length > 1 ? { ids: jobs.map(({ id }) => id) } : {};
 }
 
+/** A plan, or the failure of any of its jobs: the schemas have not answered in time, and nobody knows for which. */
+type TimedPlan =
+  | MergePlan
+  | (Omit<MergePlan, "failure"> & {
+      readonly failure: { readonly index: "any"; readonly error: unknown };
+    });
+
 /** A schema that hangs must not hold up everybody's merges. */
 async function planInTime(
   { kind, jobs }: UndecidedKey,
   candidates: readonly MergeCandidate[],
   now: Date,
   known: ReadonlySet<JobId>,
-): Promise<MergePlan> {
+): Promise<TimedPlan> {
   const undecided = jobs.map(({ task, ...job }) => ({ job, task }));
   let timer: ReturnType<typeof setTimeout> | undefined;
-  const late = new Promise<MergePlan>((resolve) => {
+  const late = new Promise<TimedPlan>((resolve) => {
     const what = `the schemas of ${JSON.stringify(kind)} have not answered within ${maxDecidingMs} ms for a job to merge with; nothing was enqueued`;
-    const failure = { index: -1, error: new VenturiError("merge", what) };
+    const failure = { index: "any", error: new VenturiError("merge", what) } as const;
     timer = setTimeout(() => resolve({ jobs: [], skipped: [], failure }), maxDecidingMs);
   });
   try {

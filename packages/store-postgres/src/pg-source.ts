@@ -4,13 +4,6 @@ import { type PgClientLike, type PgPoolLike, type PgQueryable, plainTypes } from
 import type { Statement } from "./sql/statement.ts";
 import { firstPatienceMs, SuspectConnections } from "./suspect-connections.ts";
 
-export interface PgSourceOptions {
-  readonly preparedStatements: boolean;
-  /** Whether `close` ends the pool. */
-  readonly owned: boolean;
-  readonly logger: Logger;
-}
-
 /** A `pg` pool as a source of statements. */
 export function pgSource(
   pool: PgPoolLike,
@@ -66,6 +59,13 @@ export function pgSource(
     },
     close: () => (owned ? pool.end() : Promise.resolve()),
   };
+}
+
+export interface PgSourceOptions {
+  readonly preparedStatements: boolean;
+  /** Whether `close` ends the pool. */
+  readonly owned: boolean;
+  readonly logger: Logger;
 }
 
 async function onClient<T>(

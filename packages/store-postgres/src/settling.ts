@@ -18,17 +18,6 @@ import { type OnPutBack, tellPutBack } from "./old-place.ts";
 import { inRounds } from "./rounds.ts";
 import type { Statements } from "./statements.ts";
 
-const outcomeCodes = {
-  completed: "c",
-  paused: "p",
-  retried: "r",
-  dead: "d",
-  released: "l",
-} as const;
-
-/** Raised by the function that completes a run inside a caller's transaction. */
-const claimLostState = "VT004";
-
 /**
  * Settles runs, extends their leases and hands claims back, in statements over arrays. What a statement did not apply
  * to is looked at again: first without the short cut of the lean statement, then without a lock, for a verdict.
@@ -207,6 +196,17 @@ export class Settling {
     verdicts.judge(rows.map((row) => row["verdict"] as SettleVerdict));
   }
 }
+
+const outcomeCodes = {
+  completed: "c",
+  paused: "p",
+  retried: "r",
+  dead: "d",
+  released: "l",
+} as const;
+
+/** Raised by the function that completes a run inside a caller's transaction. */
+const claimLostState = "VT004";
 
 function leaseEndsMs({ leaseExpiresAt }: UndoneClaim): number | null {
   return leaseExpiresAt?.getTime() ?? null;

@@ -1,12 +1,3 @@
-export interface WalkBudgetOptions {
-  /** Which part of the time walks may take in the long run. */
-  readonly share?: number;
-  /** How much may be saved up, in milliseconds. */
-  readonly mostMs?: number;
-  /** What a walk may take to count as nothing, in milliseconds. */
-  readonly freeMs?: number;
-}
-
 /**
  * How often a worker session may look at everything from the start. Mostly that takes no time, and it may do so with
  * every claim. Behind a snapshot that somebody holds it takes longer by the minute, and for each single job that comes
@@ -45,4 +36,13 @@ export class WalkBudget {
     this.#leftMs = Math.min(this.#mostMs, this.#leftMs + this.#share * (now - this.#at));
     this.#at = now;
   }
+}
+
+export interface WalkBudgetOptions {
+  /** Which part of the time walks may take in the long run. */
+  readonly share?: number;
+  /** How much may be saved up, in milliseconds. */
+  readonly mostMs?: number;
+  /** What a walk may take to count as nothing, in milliseconds. */
+  readonly freeMs?: number;
 }

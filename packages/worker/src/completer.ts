@@ -10,15 +10,6 @@ import {
 import { claimLost } from "./lease-extender.ts";
 import type { Run } from "./run.ts";
 
-export interface CompleterOptions {
-  readonly store: Pick<WorkerStore, "complete">;
-  readonly worker: WorkerId;
-  /** What is written where a run ends like this. */
-  readonly settlement: (run: Run, result: RunResult) => Settlement;
-  /** The run no longer holds its claim. */
-  readonly onLost: (run: Run) => void;
-}
-
 /** Completes runs in transactions of their handlers. Whether those commit shows when the handler has ended. */
 export class Completer {
   readonly #options: CompleterOptions;
@@ -54,4 +45,13 @@ export class Completer {
       throw error;
     }
   }
+}
+
+export interface CompleterOptions {
+  readonly store: Pick<WorkerStore, "complete">;
+  readonly worker: WorkerId;
+  /** What is written where a run ends like this. */
+  readonly settlement: (run: Run, result: RunResult) => Settlement;
+  /** The run no longer holds its claim. */
+  readonly onLost: (run: Run) => void;
 }

@@ -11,26 +11,6 @@ import type { Run } from "./run.ts";
 import { Trouble } from "./trouble.ts";
 import { type ClaimWrite, VerdictQueue } from "./verdict-queue.ts";
 
-interface Extending extends ClaimWrite {
-  readonly run: Run;
-  readonly leaseMs: number;
-  readonly resolve: (deadline: Date) => void;
-  readonly reject: (error: unknown) => void;
-  /** What the store said, with the monotonic instants around it. */
-  answer: { readonly result: ExtendLeaseResult; sentAt: number; receivedAt: number } | null;
-}
-
-export interface LeaseExtenderOptions {
-  readonly store: Pick<WorkerStore, "extendLease">;
-  readonly worker: WorkerId;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  /** The end of a run's lease has moved. */
-  readonly onExtended: (run: Run) => void;
-  /** The run no longer holds its claim. */
-  readonly onLost: (run: Run) => void;
-}
-
 /** Extends leases for running handlers, in batches, each until the store has answered or the lease has ended. */
 export class LeaseExtender {
   readonly #options: LeaseExtenderOptions;
@@ -111,6 +91,26 @@ export class LeaseExtender {
     this.#pending.delete(extending);
     settle();
   }
+}
+
+interface Extending extends ClaimWrite {
+  readonly run: Run;
+  readonly leaseMs: number;
+  readonly resolve: (deadline: Date) => void;
+  readonly reject: (error: unknown) => void;
+  /** What the store said, with the monotonic instants around it. */
+  answer: { readonly result: ExtendLeaseResult; sentAt: number; receivedAt: number } | null;
+}
+
+export interface LeaseExtenderOptions {
+  readonly store: Pick<WorkerStore, "extendLease">;
+  readonly worker: WorkerId;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** The end of a run's lease has moved. */
+  readonly onExtended: (run: Run) => void;
+  /** The run no longer holds its claim. */
+  readonly onLost: (run: Run) => void;
 }
 
 /** Says that something cannot be done for a run, since the run does not hold its claim. */

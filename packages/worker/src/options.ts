@@ -62,7 +62,7 @@ export interface WorkerOptions<State = undefined> {
    */
   readonly backoff?: Backoff | undefined;
   /**
-   * How much of a delay chance may take away, from 0 to 1; what lies outside is clamped.
+   * How much of a delay jitter may take away, from 0 to 1; what lies outside is clamped.
    * @defaultValue 0.5
    */
   readonly jitterFraction?: number | undefined;

@@ -99,7 +99,8 @@ export class Worker<State = undefined, Tx = never> {
    * Claims and runs jobs until `signal` aborts or `stop` is called; then lets running handlers end for
    * `shutdownTimeout`, releases the rest, and resolves. Outages of the database are waited out.
    *
-   * A worker runs once: throws `already-run` afterwards. Rejects with `not-migrated` where the database lacks
+   * A worker runs once: rejects with `already-run` afterwards, and while `runOnce` is under way. After a `stop` that
+   * came before its run it resolves at once and claims nothing. Rejects with `not-migrated` where the database lacks
    * venturi's tables, and with `database` when the first connection fails for good.
    */
   async run(options: RunOptions = {}): Promise<RunReport> {

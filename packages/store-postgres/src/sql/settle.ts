@@ -99,8 +99,9 @@ from ended e`,
 /**
  * What became of runs that a settlement did not apply to, looked at without a lock.
  *
- * `done`: the run's own ending, as it was to be written, stands in the journal, or that it completed in the handler's own transaction (an earlier call's reply was lost); `busy`: the claim still
- * holds, somebody has the row locked; `lost` otherwise.
+ * `done`: the journal says that this run ended as it was to be written, since the answer of an earlier call was lost,
+ * or that it completed in its handler's own transaction. `busy`: the claim still holds, and somebody has locked its
+ * row. `lost`: otherwise.
  * Index: `journal_pkey (job_id, entry_no)`, `queue_pkey (job_id)`.
  * Parameters: 1 worker · 2 job ids · 3 run counts · 4 outcome codes, null where no entry is left · 5 ends of leases
  * (epoch ms), null where any will do. Returns one verdict each, in order.
