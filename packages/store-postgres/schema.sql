@@ -241,10 +241,12 @@ declare
   v_results uuid[]; v_outcomes text[];
   v_decisions jsonb[]; v_decision jsonb; v_action text; v_found boolean; v_at timestamptz; v_tier smallint;
   v_problem text; v_soonest timestamptz; v_candidate record; v_known record; i integer;
-  v_plain boolean; v_has_options boolean; v_same_kind boolean; v_name text; v_kind integer; v_job jsonb;
+  v_plain boolean; v_has_options boolean; v_same_kind boolean; v_name text; v_kind integer;
+  v_job jsonb; v_hint text;
 begin
   v_job := jobs -> 0;
   if jobs -> 1 is null and v_job ->> 'id' ~ '^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$' and not v_job ?| '{priority,dedup_key,merge,delay_ms,run_at,lease_ms,headers,decision}' then
+    v_hint := case when pg_current_xact_id_if_assigned() is null then v_job ->> 'id' else '00000000-0000-0000-0000-000000000000' end;
     with body as (
       insert into "public"."venturi_jobs" (id, created_at, kind_id, priority, payload)
       select (v_job ->> 'id')::uuid, v_clock, k.id, 1, coalesce(v_job -> 'payload', 'null')
@@ -255,7 +257,7 @@ begin
     )
     insert into "public"."venturi_queue" (job_id, visible_at, kind_id, priority) select b.id, v_clock, b.kind_id, 1 from body b;
     if found then
-      perform pg_notify('venturi', '') from "public"."venturi_meta" m where m.notify;
+      perform pg_notify('venturi', v_hint) from "public"."venturi_meta" m where m.notify;
       ord := 1; id := v_job ->> 'id'; outcome := 'enqueued';
       return next;
       return;
@@ -548,7 +550,7 @@ begin
     end if;
   end if;
   if v_soonest is not null and (select m.notify from "public"."venturi_meta" m) then
-    perform pg_notify('venturi', '');
+    perform pg_notify('venturi', '00000000-0000-0000-0000-000000000000');
   end if;
 
   -- Arrays are taken apart in their order, without being told.

@@ -64,6 +64,11 @@ export interface ClaimRequest {
   readonly turn: Turn;
   /** Jobs that must not be claimed now, because this process still runs or settles them. */
   readonly exclude?: readonly JobId[];
+  /**
+   * The new job that a notification named, where that is all that this worker has heard of since its last claim. A
+   * store which knows that the last claim left nothing may look for this job alone; any store may ignore it.
+   */
+  readonly hint?: JobId;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -258,14 +263,14 @@ export interface WorkerStore<Tx = never> extends Port {
 /** Optional: a store that can tell workers that something became claimable. */
 export interface Notifier {
   /**
-   * Calls `onWake` on every notification and after every (re)connection, since a notification may have been missed
-   * in between. Returns at once; connecting and reconnecting go on behind it until `close`.
+   * Calls `onWake` on every notification, with the job that it names if it is about a single new one, and after every
+   * (re)connection, since a notification may have been missed in between. Returns at once; connecting and reconnecting go on behind it until `close`.
    */
   listen(request: ListenRequest): Subscription;
 }
 
 export interface ListenRequest {
-  readonly onWake: () => void;
+  readonly onWake: (hint?: JobId) => void;
   readonly logger?: Logger;
   /**
    * How often to make sure that the connection still lives, in milliseconds: a half-open one says nothing.

@@ -1,4 +1,4 @@
-import { type ClaimRequest, type ClaimResult, toUuid } from "@venturi/core";
+import { type ClaimRequest, type ClaimResult, type JobId, toUuid } from "@venturi/core";
 import {
   type Answer,
   countByKind,
@@ -18,6 +18,7 @@ import type { OldPlace } from "./old-place.ts";
 import { type ClaimTerms, toClaimedJob } from "./row-mapping.ts";
 import { claim, claimedBodies } from "./sql/claim.ts";
 import { claimAll } from "./sql/claim-all.ts";
+import { claimHinted } from "./sql/claim-hinted.ts";
 import { mostLeaseMs } from "./sql/claim-terms.ts";
 import { promote } from "./sql/promote.ts";
 import type { Statement } from "./sql/statement.ts";
@@ -45,19 +46,27 @@ const manyJobs = 500;
 const fewKinds = 100;
 
 /**
+ * How long after a claim that looked at all kinds the next may look for the job alone that a notification named, in
+ * milliseconds: whatever came without a notification is found then, however many come with one.
+ */
+const hintedMs = 1_000;
+
+/**
  * Claims for one worker session. Usually one statement; two where scheduled jobs are known to be due, which are
  * promoted first; three where the claim itself found that out. A claim behind marks that came back short is made
  * once more without them, so that an empty answer is a true one; where such looks have become dear, only as often as
  * their budget allows, and the answer says that there may be more (`blocked`).
  *
  * While claims take everything that waits, a smaller statement is tried first, which does just that; where more waits
- * than it may take, the larger one follows, and is kept to until once more a claim has taken everything.
+ * than it may take, the larger one follows, and is kept to until once more a claim has taken everything. And while all
+ * that comes are single jobs that notifications name, each is looked up by its id.
  */
 export class Claimer {
   readonly #database: Database;
   readonly #kinds: Kinds;
   readonly #claim: Statement;
   readonly #claimAll: Statement;
+  readonly #claimHinted: Statement;
   readonly #bodies: Statement;
   readonly #promote: Statement;
   readonly #now: () => number;
@@ -72,6 +81,8 @@ export class Claimer {
   #dueAt = Number.POSITIVE_INFINITY;
   /** The last claim took everything that waited. */
   #tookAll = false;
+  /** When the last claim began that was not for a hint alone, on the monotonic clock. */
+  #lookedAt = Number.NEGATIVE_INFINITY;
   /** The last claim came back short, though not of hundreds: there is no backlog. */
   #isCaughtUp = false;
 
@@ -86,6 +97,7 @@ export class Claimer {
     this.#kinds = kinds;
     this.#claim = claim(names);
     this.#claimAll = claimAll(names);
+    this.#claimHinted = claimHinted(names);
     this.#bodies = claimedBodies(names);
     this.#promote = promote(names);
     this.#now = now;
@@ -97,6 +109,8 @@ export class Claimer {
     const putBack: OldPlace[] = [];
     this.#putBackMeanwhile = putBack;
     try {
+      const hint = this.#usableHint(request);
+      if (hint !== null) return await this.#claimNamed(request, hint);
       return await this.#claimAndLook(request);
     } finally {
       this.#putBackMeanwhile = null;
@@ -104,9 +118,35 @@ export class Claimer {
     }
   }
 
+  /** The job that a notification named, if nothing else can wait: all was taken, and nothing scheduled is due since. */
+  #usableHint({ hint, exclude }: ClaimRequest): JobId | null {
+    const now = this.#now();
+    const isAlone = this.#tookAll && now < this.#dueAt && now - this.#lookedAt < hintedMs;
+    return hint !== undefined && isAlone && !exclude?.includes(hint) ? hint : null;
+  }
+
+  async #claimNamed(request: ClaimRequest, hint: JobId): Promise<ClaimResult> {
+    // Should it fail, the next claim looks at everything, whatever the reason was.
+    this.#tookAll = false;
+    const values = [...this.#basics(request), toUuid(hint)];
+    const rows = await this.#withFreshBodies(
+      await this.#database.run(this.#claimHinted, values, "claim jobs"),
+    );
+    const jobs = rows.flatMap((row) => {
+      this.#database.sawIsolation(row["isolation"] as string);
+      const terms = this.#terms(request, row["clock_ms"] as number).get(row["kind_id"] as number);
+      return terms === undefined ? [] : [toClaimedJob(row, terms)];
+    });
+    const blocked = rows[0]?.["held"] !== 0;
+    this.#tookAll = !blocked;
+    const waitMs = this.#dueAt - this.#now();
+    return { jobs, waitMs: waitMs === Number.POSITIVE_INFINITY ? null : waitMs, blocked };
+  }
+
   /** Claims, and looks from the start where that is due, or for what a claim behind marks has not brought. */
   async #claimAndLook(request: ClaimRequest): Promise<ClaimResult> {
     const now = this.#now();
+    this.#lookedAt = now;
     const hasMarks = !(this.#ready.isEmpty && this.#due.isEmpty);
     const mayLook = this.#budget.allows(now);
     const begin = hasMarks && !(this.#isCaughtUp && mayLook) ? this.#next(now) : "start";
@@ -261,12 +301,7 @@ export class Claimer {
     if (info === undefined) return nothing;
     this.#database.sawIsolation(info["isolation"] as string);
     const claimedMs = info["clock_ms"] as number;
-    const terms = new Map(
-      request.kinds.map(({ kind, leaseMs }) => [
-        this.#kinds.id(kind),
-        { kind, leaseMs: Math.min(Math.max(leaseMs, 0), mostLeaseMs), claimedMs },
-      ]),
-    );
+    const terms = this.#terms(request, claimedMs);
     const walk = walkOf(begin, request);
     const jobs: Placed[] = [];
     for (const row of rows) {
@@ -294,6 +329,16 @@ export class Claimer {
         clockMs: claimedMs,
       },
     };
+  }
+
+  /** By the kinds' numbers. */
+  #terms(request: ClaimRequest, claimedMs: number): ReadonlyMap<number, ClaimTerms> {
+    return new Map(
+      request.kinds.map(({ kind, leaseMs }) => [
+        this.#kinds.id(kind),
+        { kind, leaseMs: Math.min(Math.max(leaseMs, 0), mostLeaseMs), claimedMs },
+      ]),
+    );
   }
 
   /** Promotes as many of each kind and tier as this claim could take, so that the claim sees what it would take. */

@@ -15,7 +15,7 @@ export interface ListenConnectionOptions {
 export interface ListenEvents {
   /** It listens. */
   readonly onUp: () => void;
-  readonly onNotification: () => void;
+  readonly onNotification: (payload: string | undefined) => void;
   /** It is of no use any more; told once, and nothing after it. */
   readonly onLost: (error: unknown) => void;
 }
@@ -71,8 +71,8 @@ export function openListenConnection(
 
   client.on("error", lose);
   client.on("end", () => lose(new Error("the server ended the connection")));
-  client.on("notification", () => {
-    if (!over) onNotification();
+  client.on("notification", ({ payload }) => {
+    if (!over) onNotification(payload);
   });
   expectAnswer(probeMs * 2);
   client

@@ -1,4 +1,11 @@
-import { type Logger, readDatabaseFault, type Subscription, silentLogger } from "@venturi/core";
+import {
+  type JobId,
+  type Logger,
+  readDatabaseFault,
+  type Subscription,
+  silentLogger,
+} from "@venturi/core";
+import { readHint } from "./hint.ts";
 import {
   type ListenConnection,
   type ListenConnectionOptions,
@@ -29,7 +36,7 @@ export interface NotifierOptions extends ListenConnectionOptions {
  */
 export function subscribe(
   options: NotifierOptions,
-  onWake: () => void,
+  onWake: (hint?: JobId) => void,
   logger: Logger = silentLogger,
 ): Subscription {
   const { firstDelayMs = 100, lastDelayMs = 5_000, logWindowMs = 60_000 } = options;
@@ -54,6 +61,8 @@ export function subscribe(
     onWake();
   };
 
+  const onNotification = (payload: string | undefined) => onWake(readHint(payload));
+
   const onLost = (error: unknown) => {
     connection = undefined;
     if (closed) return;
@@ -73,7 +82,7 @@ export function subscribe(
 
   const connect = () => {
     try {
-      connection = openListenConnection(options, { onUp, onNotification: onWake, onLost });
+      connection = openListenConnection(options, { onUp, onNotification, onLost });
     } catch (error) {
       onLost(error);
     }

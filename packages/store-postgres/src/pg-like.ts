@@ -41,7 +41,10 @@ export interface PgListenClient {
   connect(): Promise<unknown>;
   query(query: { readonly text: string; readonly values?: unknown[] }): Promise<PgResult>;
   on(event: "error" | "end", listener: (error?: Error) => void): unknown;
-  on(event: "notification", listener: () => void): unknown;
+  on(
+    event: "notification",
+    listener: (message: { readonly payload?: string | undefined }) => void,
+  ): unknown;
   end(): Promise<void>;
   readonly connection?: { readonly stream?: { destroy?(): unknown } };
 }

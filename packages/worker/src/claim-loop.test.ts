@@ -210,6 +210,79 @@ describe("when there is nothing to do", () => {
   });
 });
 
+describe("a notification that names a job", () => {
+  const hints = () => requests.map(({ request }) => request.hint);
+
+  beforeEach(async () => {
+    loop.start();
+    await clock.settle();
+    requests.length = 0;
+  });
+
+  test("is handed to the store as a hint, once", async () => {
+    loop.wake("x");
+    await clock.settle();
+    loop.wake();
+    await clock.settle();
+    expect(hints()).toEqual(["x", undefined]);
+  });
+
+  test("is none where another comes before the claim asks", async () => {
+    for (const [first, second] of [["x", "y"], ["x"], [undefined, "y"]]) {
+      loop.wake(first);
+      loop.wake(second);
+      await clock.settle();
+    }
+    expect(hints()).toEqual([undefined, undefined, undefined]);
+  });
+
+  test("counts where it comes while a claim is in flight", async () => {
+    const pending: Deferred<ClaimResult> = deferred();
+    answer = () => pending.promise;
+    loop.wake("x");
+    await clock.settle();
+    loop.wake("y");
+    answer = () => none;
+    pending.resolve(none);
+    await clock.settle();
+    expect(hints()).toEqual(["x", "y"]);
+  });
+
+  test("is none while more may wait than the last claim brought", async () => {
+    const claimed = backlog(100);
+    loop.wake();
+    await clock.settle();
+    loop.wake("x");
+    slots.free(kind, claimed[0] as string);
+    await clock.settle();
+    expect(hints()).toEqual([undefined, undefined]);
+  });
+
+  test("is none after a claim that failed: what that one asked for is still to be found", async () => {
+    const pending: Deferred<ClaimResult> = deferred();
+    answer = () => pending.promise;
+    loop.wake("x");
+    await clock.settle();
+    loop.wake("y");
+    answer = () => none;
+    pending.reject(new VenturiError("database", "gone"));
+    await clock.advance(10_000);
+    expect(hints().slice(0, 2)).toEqual(["x", undefined]);
+  });
+
+  test("puts off no look at everything", async () => {
+    for (let n = 0; n < 29; n += 1) {
+      await clock.advance(1_000);
+      loop.wake("x");
+    }
+    await clock.settle();
+    const before = requests.length;
+    await clock.advance(2_000);
+    expect(times().slice(before)).toEqual([30_000]);
+    expect(hints().slice(before)).toEqual([undefined]);
+  });
+});
+
 describe("a due job that cannot be had", () => {
   test("is looked for again after 20 ms, doubling to a second", async () => {
     answer = () => ({ ...none, blocked: true });

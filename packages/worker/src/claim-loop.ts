@@ -73,6 +73,8 @@ export class ClaimLoop {
     mostMs: mostBlockedMs,
     jitter: false,
   });
+  /** The job that a notification named, if that is all that has been heard of since a claim asked. */
+  #hint: JobId | undefined;
   /** Turns of the priority rotation spent. */
   #counter = 0;
   #started = false;
@@ -86,6 +88,8 @@ export class ClaimLoop {
   #failedAt = Number.NEGATIVE_INFINITY;
   #cancelSoon: CancelTimer | null = null;
   #cancelSleep: CancelTimer | null = null;
+  /** When the sleep under way ends. */
+  #wakesAt = Number.POSITIVE_INFINITY;
   #cancelLook: CancelTimer | null = null;
 
   constructor(options: ClaimLoopOptions) {
@@ -104,9 +108,14 @@ export class ClaimLoop {
     this.wake();
   }
 
-  /** Something may have become due. The news is kept until a claim has asked, also by a claim in flight. */
-  wake(): void {
-    this.#options.slots.expectAll();
+  /**
+   * Something may have become due, the job that a notification named or anything. The news is kept until a claim has
+   * asked, also by a claim in flight.
+   */
+  wake(hint?: JobId): void {
+    const { slots } = this.#options;
+    this.#hint = slots.expectsMore ? undefined : hint;
+    slots.expectAll();
     const earliest = this.#failedAt + leastAfterErrorMs;
     if (this.#notBefore > earliest) this.#notBefore = earliest;
     this.roomMade();
@@ -171,11 +180,13 @@ export class ClaimLoop {
   async #claim(plan: ClaimPlan): Promise<void> {
     const { store, worker, clock, slots, terms, exclude, onBatch, onEmpty } = this.#options;
     const barred = [...slots.barred(), ...(exclude?.() ?? [])];
+    const hint = this.#hint;
     let result: ClaimResult;
     let sentAt: number;
     try {
       // A wake-up from here on may be about something that the statement does not see; it raises the flags again.
       slots.asking(plan);
+      this.#hint = undefined;
       sentAt = clock.now();
       result = await store.claim({
         worker,
@@ -183,6 +194,7 @@ export class ClaimLoop {
         kinds: plan.kinds.map(({ kind, limit }) => ({ kind, limit, ...terms(kind) })),
         turn: plan.turn,
         ...(barred.length > 0 ? { exclude: barred } : {}),
+        ...(hint === undefined ? {} : { hint }),
       });
     } catch (error) {
       this.#failed(error);
@@ -192,7 +204,11 @@ export class ClaimLoop {
     const { jobs } = result;
     this.#counter += jobs.length;
     slots.learn(plan, jobs);
-    if (jobs.length < plan.limit) this.#sleep(this.#waitAfter(result));
+    if (jobs.length < plan.limit) {
+      const wait = this.#waitAfter(result);
+      // A store may have looked for the hint alone, which puts off no look at everything.
+      this.#sleep(hint === undefined ? wait : Math.min(wait, this.#wakesAt - clock.now()));
+    }
     if (jobs.length > 0)
       onBatch({ jobs: inTurns(plan.turn, jobs), sentAt, receivedAt: clock.now() });
     else if (!this.#stopped) onEmpty?.();
@@ -210,6 +226,7 @@ export class ClaimLoop {
 
   #failed(error: unknown): void {
     const { clock, slots } = this.#options;
+    this.#hint = undefined;
     // Whatever it says: of the statements behind one claim, an earlier one may have been carried out.
     this.#answerLost = true;
     this.#failedAt = clock.now();
@@ -232,10 +249,13 @@ export class ClaimLoop {
   }
 
   #sleep(ms: number): void {
+    const { clock } = this.#options;
     this.#cancelSleep?.();
     if (this.#stopped) return;
-    this.#cancelSleep = this.#options.clock.after(ms, () => {
+    this.#wakesAt = clock.now() + ms;
+    this.#cancelSleep = clock.after(ms, () => {
       this.#cancelSleep = null;
+      this.#wakesAt = Number.POSITIVE_INFINITY;
       this.wake();
     });
   }

@@ -290,7 +290,7 @@ class Session {
     if (!store.capabilities.notifications || !store.listen) return null;
     try {
       return store.listen({
-        onWake: () => this.#claimLoop.wake(),
+        onWake: (hint) => this.#claimLoop.wake(hint),
         logger,
         probeMs: Math.min(options.heartbeatMs, mostProbeMs),
       });

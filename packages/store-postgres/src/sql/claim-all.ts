@@ -1,5 +1,5 @@
 import type { Names } from "../names.ts";
-import { claimedJob, claimUpdate, isFree, noJob, ofKind } from "./claim-terms.ts";
+import { claimedJob, claimUpdate, isFree, isReady, noJob, ofKind } from "./claim-terms.ts";
 import { bounded, epochMs, lookedUp, msUntil, type Statement, statement } from "./statement.ts";
 import { began, beganOnce, walked } from "./walk.ts";
 
@@ -10,7 +10,7 @@ import { began, beganOnce, walked } from "./walk.ts";
  *
  * Where it does not fit (`fits` is 0), or something scheduled is due, it takes nothing, and locks nothing either.
  *
- * It looks without marks: after a claim that came back short there are none. Answers as {@link claim} does; `held` says that a row that was seen could not be had.
+ * It looks from the start, and is sent only where the claim begins there. Answers as {@link claim} does; `held` says that a row that was seen could not be had.
  *
  * Parameters: 1 worker · 2 limit · 3 kind ids · 4 room per kind · 5 lease ms per kind · 6 backstop per kind ·
  * 7 excluded job ids.
@@ -42,10 +42,9 @@ export function claimAll(n: Names): Statement {
 ), claimed as (
   ${claimUpdate(
     n,
-    // The case keeps the planner from walking the index of the ready rather than looking up ids.
     `select q.job_id from ${n.of("queue")} q
       where q.job_id = any (array(select s.job_id from seen s where (select v.fits and not v.due from state v)))
-        and case when q.scheduled then false else q.claimed_by is null and q.run_count < 2147483647 end
+        and ${isReady("q")}
       for update skip locked`,
   )}
 )

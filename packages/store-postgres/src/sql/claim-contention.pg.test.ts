@@ -1,4 +1,4 @@
-import type { ClaimRequest } from "@venturi/core";
+import type { ClaimRequest, JobId } from "@venturi/core";
 import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
 import pg from "pg";
 import { beforeEach, expect, it } from "vitest";
@@ -73,6 +73,35 @@ it("four claimers of single jobs as they come: every job is claimed once, and cl
     expect(verbs.filter((verb) => verb === "claim_all").length).toBeGreaterThan(verbs.length / 2);
     // One more only where more waited than a claim may take, which all four may find at once.
     expect(verbs.length - claims).toBeLessThanOrEqual((4 * jobs) / (limit + 1));
+    await expectInvariants(pool);
+  } finally {
+    await claimers.end();
+  }
+}, 60_000);
+
+it("four claimers who hear of each job by its name: every job is claimed once", async () => {
+  const jobs = 400;
+  const claimers = new pg.Pool({ connectionString: url, max: 4 });
+  const recorder = recordingPool(claimers);
+  const store = new PostgresStore({ pool: recorder });
+  const claimed: string[] = [];
+  try {
+    const sent = await recorder.queriesOf(async () => {
+      const producer = new PostgresStore({ pool });
+      const workers = await Promise.all([1, 2, 3, 4].map(() => startWorker(store)));
+      const claim = async (worker: number, changes: Partial<ClaimRequest> = {}) => {
+        const answer = await store.claim(claimRequest(worker, ["a"], { limit, ...changes }));
+        for (const { id } of answer.jobs) claimed.push(id);
+      };
+      for (let n = 0; n < jobs; n += 1) {
+        const [hint] = await enqueue(producer, job("a"));
+        await Promise.all(workers.map((worker) => claim(worker, { hint: hint as JobId })));
+      }
+      for (const worker of workers) await claim(worker);
+    });
+    expect(new Set(claimed).size).toBe(jobs);
+    expect(claimed).toHaveLength(jobs);
+    expect(sent.map(verbOf).filter((verb) => verb === "claim_hinted").length).toBeGreaterThan(jobs);
     await expectInvariants(pool);
   } finally {
     await claimers.end();

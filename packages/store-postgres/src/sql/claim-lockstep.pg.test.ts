@@ -57,6 +57,8 @@ const anyScenario = fc.record({
   excluded: fc.nat(3),
   afterOneThatTookAll: fc.boolean(),
   isAnyDue: fc.boolean(),
+  /** Which of the rows the first claim names, if it names one. */
+  hint: fc.option(fc.nat(30)),
 });
 
 /** The statements of which the claims consisted, and how often. */
@@ -74,12 +76,15 @@ it("claims take from any table what takeTurns takes, one after the other until n
       const worker = await startWorker(store);
       if (scenario.afterOneThatTookAll) await store.claim(claimRequest(worker, ["none"]));
       let { counter } = scenario;
+      let hint = await nthJob(scenario.hint);
       for (;;) {
         const stands = await table(scenario.claims, scenario.paused);
         const exclude = stands.waiting.slice(0, scenario.excluded).map(({ id }) => id);
         const waiting = stands.waiting.filter(({ id }) => !exclude.includes(id));
         const turn = { counter, ratio: scenario.ratio };
-        const changes = { limit: scenario.limit, turn, exclude };
+        const named = hint === undefined ? {} : { hint };
+        hint = undefined;
+        const changes = { limit: scenario.limit, turn, exclude, ...named };
         const request = claimRequest(worker, scenario.claims, changes);
         const expected = take(request, waiting);
 
@@ -90,6 +95,13 @@ it("claims take from any table what takeTurns takes, one after the other until n
         const form = sent.map(verbOf).join(" ");
         forms.set(form, (forms.get(form) ?? 0) + 1);
         const { jobs, waitMs, blocked } = answer as ClaimResult;
+        if (form === "claim_hinted") {
+          const isReady = (job: Waiting) => !job.due && job.id === request.hint;
+          expect(jobs.map(({ id }) => id)).toEqual(waiting.filter(isReady).map(({ id }) => id));
+          expect(blocked).toBe(false);
+          counter += jobs.length;
+          continue;
+        }
         expect(jobs.map(({ id }) => id)).toEqual(expected);
         expect(blocked).toBe(false);
         if (jobs.length < scenario.limit) {
@@ -103,7 +115,13 @@ it("claims take from any table what takeTurns takes, one after the other until n
     }),
     { numRuns: 500 },
   );
-  for (const form of ["claim", "claim_all", "claim_all claim", "claim_all promote claim"])
+  for (const form of [
+    "claim",
+    "claim_all",
+    "claim_hinted",
+    "claim_all claim",
+    "claim_all promote claim",
+  ])
     expect(forms.get(form)).toBeGreaterThan(0);
   await pool.query(
     "update venturi_queue set run_count = 0, claimed_by = null, claimed_at = null, lease_expires_at = null",
@@ -115,6 +133,16 @@ interface Waiting {
   readonly id: JobId;
   readonly kind: string;
   readonly tier: number;
+  /** Scheduled, and found due by nobody yet. */
+  readonly due: boolean;
+}
+
+async function nthJob(n: number | null): Promise<JobId | undefined> {
+  const { rows } = await pool.query<{ id: JobId }>(
+    "select venturi_ulid(job_id) as id from venturi_queue order by job_id offset $1 limit 1",
+    [n ?? 1_000],
+  );
+  return rows[0]?.id;
 }
 
 /** The model's answer: the jobs by the turns, as one claim returns them. */
@@ -129,14 +157,15 @@ function take(request: ClaimRequest, waiting: readonly Waiting[]): JobId[] {
 /** What is claimable now, in order of arrival: what has arrived, then what is due and has not been found so yet. */
 async function table(claims: readonly ClaimKind[], paused: readonly string[]) {
   const open = claims.map(({ kind }) => kind).filter((kind) => !paused.includes(kind));
-  const { rows } = await pool.query<Waiting & { due: boolean }>(
-    `select venturi_ulid(job_id) as id, name as kind, priority as tier, visible_at <= venturi_clock() as due
+  const { rows } = await pool.query<Waiting & { isOpen: boolean }>(
+    `select venturi_ulid(job_id) as id, name as kind, priority as tier, scheduled as due,
+      visible_at <= venturi_clock() as "isOpen"
     from venturi_queue q join venturi_kinds k on k.id = q.kind_id
     where claimed_by is null and name = any ($1)
     order by scheduled, case when scheduled then extract(epoch from visible_at) else seq end`,
     [open],
   );
-  return { waiting: rows.filter(({ due }) => due) };
+  return { waiting: rows.filter(({ isOpen }) => isOpen) };
 }
 
 /**

@@ -1,9 +1,11 @@
+import type { JobId } from "@venturi/core";
 import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
 import pg from "pg";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { PostgresStore } from "../postgres-store.ts";
+import { removeJobs } from "../testing/backlog.ts";
 import { bareEnqueue } from "../testing/bare-sql.ts";
-import { claimRequest, settlement, startWorker } from "../testing/store-fixture.ts";
+import { claimRequest, startWorker } from "../testing/store-fixture.ts";
 import { until } from "../testing/until.ts";
 
 const { directUrl, pool } = await testDatabase();
@@ -22,11 +24,12 @@ afterAll(async () => {
 });
 
 it.each([
-  ["a first claim", false],
-  ["a claim after one that took all", true],
+  ["a first claim", false, false],
+  ["a claim after one that took all", true, false],
+  ["a claim for a named job", true, true],
 ])(
   "a job that was merged into while %s was looking runs with what the merge left",
-  async (_, isAll) => {
+  async (_, isAll, isNamed) => {
     const keyed = (payload: unknown, headers: object) => ({
       kind: "k",
       dedup_key: "1",
@@ -38,12 +41,16 @@ it.each([
       // What the store asks once has been asked.
       await store.claim(claimRequest(await startWorker(store), ["absent", "k"]));
       if (isAll) await store.claim(claimRequest(worker, ["absent"]));
-      await bareEnqueue(pool, [keyed("old", { from: "old" }), { kind: "k", payload: "beside" }]);
+      const [named] = await bareEnqueue(pool, [
+        keyed("old", { from: "old" }),
+        { kind: "k", payload: "beside" },
+      ]);
       const merger = await pool.connect();
       await merger.query("begin");
       await bareEnqueue(merger, [keyed("new", { from: "new" })]);
       await gate.query("select pg_advisory_lock(77)");
-      const claiming = store.claim(claimRequest(worker, ["k"]));
+      const hint = isNamed ? { hint: named?.id as JobId } : {};
+      const claiming = store.claim(claimRequest(worker, ["k"], hint));
       const waits =
         "select from pg_locks where locktype = 'advisory' and objid = 77 and not granted and database = (select oid from pg_database where datname = current_database())";
       await until(async () => (await gate.query(waits)).rows.length === 1);
@@ -53,9 +60,9 @@ it.each([
       const { jobs } = await claiming;
       expect(jobs.map(({ payload, headers }) => [payload, { ...headers }])).toEqual([
         ['"new"', { from: "new" }],
-        ['"beside"', {}],
+        ...(isNamed ? [] : [['"beside"', {}]]),
       ]);
-      await store.settle({ worker, settlements: jobs.map((job) => settlement(job)) });
+      await removeJobs(pool);
     }
   },
 );

@@ -1,3 +1,4 @@
+import type { JobId } from "@venturi/core";
 import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
 import pg from "pg";
 import { afterAll, beforeAll, expect, it } from "vitest";
@@ -25,16 +26,18 @@ afterAll(async () => {
 });
 
 it.each([
-  ["a first claim", false],
-  ["a claim after one that took all", true],
+  ["a first claim", false, false],
+  ["a claim after one that took all", true, false],
+  ["a claim for a named job", true, true],
 ])(
   "a job that was run and given back while %s was looking begins its next run after that one has ended",
-  async (_, isAll) => {
+  async (_, isAll, isNamed) => {
     const [fast, slow] = [await startWorker(store), await startWorker(slowStore)];
     if (isAll) await slowStore.claim(claimRequest(slow, ["k"]));
     const [id] = await enqueue(store, job("k"));
     await gate.query("select pg_advisory_lock(77)");
-    const claiming = slowStore.claim(claimRequest(slow, ["k"]));
+    const hint = isNamed ? { hint: id as JobId } : {};
+    const claiming = slowStore.claim(claimRequest(slow, ["k"], hint));
     await until(async () => {
       const { rows } = await gate.query(
         `select from pg_locks where locktype = 'advisory' and objid = 77 and not granted

@@ -1,6 +1,7 @@
 import { testDatabase } from "@venturi-tooling/testing";
 import pg from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { noHint } from "../hint.ts";
 import { PostgresStore } from "../postgres-store.ts";
 import { removeJobs } from "../testing/backlog.ts";
 import { bareEnqueue, bareId } from "../testing/bare-sql.ts";
@@ -47,17 +48,42 @@ describe("a call notifies", () => {
       keyed({ dedup_key: `${n % 50}`, payload: n }),
     );
     await bareEnqueue(pool, jobs);
-    expect(await notifications()).toEqual([""]);
+    expect(await notifications()).toEqual([noHint]);
   });
 
-  it("with nothing in it, however long names and payload are", async () => {
+  it("with the id of a single new job that says no more than its payload", async () => {
+    const { id } = bareId();
+    await bareEnqueue(pool, [{ ...bareId(), kind: "first" }]);
+    expect(await notifications()).toEqual([noHint]);
+    await bareEnqueue(pool, [{ id, kind: "first", payload: "second" }]);
+    expect(await notifications()).toEqual([id]);
+    for (const option of [{ priority: "low" }, { dedup_key: "1" }, { headers: {} }])
+      await bareEnqueue(pool, [{ ...bareId(), kind: "first", ...option }]);
+    expect(await notifications()).toEqual([noHint, noHint, noHint]);
+  });
+
+  it("with that of the first at most, where many calls share a transaction", async () => {
+    const first = bareId();
+    await bareEnqueue(pool, [keyed()]);
+    await notifications();
+    const client = await pool.connect();
+    await client.query("begin");
+    for (const id of [first, bareId(), bareId(), bareId()])
+      await bareEnqueue(client, [{ ...id, kind: "k" }]);
+    await client.query("commit");
+    client.release();
+    expect(await notifications()).toEqual([first.id, noHint]);
+  });
+
+  it("with as much in it as an id, however long names and payload are", async () => {
     const job = {
       kind: "k".repeat(200),
       dedup_key: "d".repeat(512),
       payload: "x".repeat(5_000_000),
     };
     await bareEnqueue(pool, [job]);
-    expect(await notifications()).toEqual([""]);
+    await bareEnqueue(pool, [{ ...bareId(), kind: job.kind, payload: job.payload }]);
+    expect((await notifications()).map((payload) => payload.length)).toEqual([36, 36]);
   });
 
   it("when its transaction commits, not before", async () => {
@@ -68,7 +94,7 @@ describe("a call notifies", () => {
     expect(await notifications()).toEqual([]);
     await client.query("commit");
     client.release();
-    expect(await notifications()).toEqual([""]);
+    expect(await notifications()).toEqual([noHint]);
   });
 
   it("never when its transaction rolls back", async () => {
@@ -104,17 +130,17 @@ describe("a job that is not due yet", () => {
   it("notifies when it is due before a living worker would look again", async () => {
     await startWorker(store, { pollMaxMs: 5_000 });
     await inMs(4_000);
-    expect(await notifications()).toEqual([""]);
+    expect(await notifications()).toEqual([noHint]);
     await inMs(60_000);
     expect(await notifications()).toEqual([]);
     await startWorker(store, { pollMaxMs: 100_000 });
     await inMs(60_000);
-    expect(await notifications()).toEqual([""]);
+    expect(await notifications()).toEqual([noHint]);
     await bareEnqueue(pool, [
       { kind: "k", delay_ms: 1e9 },
       { kind: "k", delay_ms: 60_000 },
     ]);
-    expect(await notifications()).toEqual([""]);
+    expect(await notifications()).toEqual([noHint]);
   });
 
   it("does not count workers that have stopped or gone silent", async () => {
@@ -132,7 +158,7 @@ describe("a job that is not due yet", () => {
       shortestLeaseMs: Number.POSITIVE_INFINITY,
     });
     await inMs(7 * 86_400_000);
-    expect(await notifications()).toEqual([""]);
+    expect(await notifications()).toEqual([noHint]);
   });
 });
 
@@ -166,7 +192,7 @@ describe("configure", () => {
     expect(await notifications()).toEqual([]);
     await store.configure({ notify: true });
     await bareEnqueue(pool, [{ kind: "k" }]);
-    expect(await notifications()).toEqual([""]);
+    expect(await notifications()).toEqual([noHint]);
   });
 
   it.each([undefined, null, {}, { notify: 1 }])("refuses %j", async (settings) => {

@@ -1,3 +1,4 @@
+import { noHint } from "../hint.ts";
 import type { Names } from "../names.ts";
 
 /** One SQL statement with its parameters' order fixed by the file that writes it. */
@@ -20,6 +21,7 @@ const promptVerbs: ReadonlySet<string> = new Set([
   "kinds",
   "claim",
   "claim_all",
+  "claim_hinted",
   "claimed_bodies",
   "promote",
   "hand_back",
@@ -141,9 +143,12 @@ export function rows(...parameters: readonly string[]): string {
   return `unnest(${parameters.map((parameter) => `(select ${parameter})`).join(", ")})`;
 }
 
-/** `select pg_notify(…)`, sent when `condition` holds and notifications are on; an expression that yields a row or none. */
+/**
+ * `select pg_notify(…)` that something may be claimed, sent when `condition` holds and notifications are on; an
+ * expression that yields a row or none.
+ */
 export function notify(n: Names, condition: string): string {
-  return `(select pg_notify(${n.literal(n.prefix)}, '') from ${n.of("meta")} m where m.notify and ${condition})`;
+  return `(select pg_notify(${n.literal(n.prefix)}, '${noHint}') from ${n.of("meta")} m where m.notify and ${condition})`;
 }
 
 /** The moment until which sleeping workers could oversleep: what is due by then is worth a NOTIFY. */

@@ -2,6 +2,7 @@ import {
   Backoff,
   decideRecovery,
   type EnqueueJob,
+  type JobId,
   type StaleClaim,
   type WorkerId,
 } from "@venturi/core";
@@ -36,6 +37,7 @@ const bounds = {
   "claim of all that does not fit": 300,
   "claim of all beside a backlog": 160,
   "claim of all that finds nothing": 60,
+  "claim of a named job": 30,
   promotion: 3_000,
   "hand back": 1_700,
   "extension of leases": 1_700,
@@ -77,7 +79,7 @@ export async function hotStatements(pool: pg.Pool): Promise<Queries> {
   const recorder = recordingPool(pool);
   const store = new PostgresStore({ pool: recorder });
   const worker = await startWorker(store);
-  const kinds = ["a", "none", "few", "later", "due", ...twelve];
+  const kinds = ["a", "none", "few", "named", "later", "due", ...twelve];
   const withheld = async (work: () => Promise<unknown>, index = 0) =>
     (await recorder.queriesWithheld(work)).at(index) as PgQuery;
   /** No rows are no answer to an enqueue. */
@@ -101,6 +103,14 @@ export async function hotStatements(pool: pg.Pool): Promise<Queries> {
     const by = await startWorker(store);
     await claim(["none"], by);
     return withheld(() => claim(some, by));
+  };
+  /** A claim for a new job that a notification named, which follows one that took all that waited. */
+  const claimNamed = async (kind: string) => {
+    const by = await startWorker(store);
+    await claim(["none"], by);
+    const [hint] = await enqueue(store, job(kind));
+    const named = { limit: 100, hint: hint as JobId };
+    return withheld(() => store.claim(claimRequest(by, [kind], named)));
   };
   const claimed = async () => {
     const { jobs } = await claim(["a"], worker);
@@ -155,6 +165,7 @@ export async function hotStatements(pool: pg.Pool): Promise<Queries> {
     "claim of all that does not fit": await claimAll(twelve),
     "claim of all beside a backlog": await claimAll(["a"]),
     "claim of all that finds nothing": await claimAll(["none", "later"]),
+    "claim of a named job": await claimNamed("named"),
     promotion: {
       text: promote(names).text,
       values: [[await kindId(pool, "due")], [100], [0], [0], [0]],

@@ -112,7 +112,11 @@ export class Bench {
   }
 
   async claimedIds(changes: ClaimChanges = {}): Promise<readonly JobId[]> {
-    return (await this.claim(changes)).map(({ id }) => id);
+    return this.idsFor(await this.worker(), changes);
+  }
+
+  async idsFor(worker: WorkerId, changes: ClaimChanges = {}): Promise<readonly JobId[]> {
+    return (await this.claimFor(worker, changes)).jobs.map(({ id }) => id);
   }
 
   /** The one job that is claimable, in the hands of a worker. */

@@ -117,6 +117,32 @@ export const claimTopic: Topic = {
       },
     },
     {
+      name: "a hint brings the job that it names, and what it leaves is brought by the next claim",
+      check: async (bench) => {
+        const worker = await bench.worker();
+        equal(await bench.idsFor(worker), []);
+        const [before, hint, after] = [await bench.add(), await bench.add(), await bench.add()];
+        const brought = await bench.idsFor(worker, { hint });
+        holds(brought.includes(hint), "the named job is brought");
+        const rest = await bench.idsFor(worker);
+        equal([...brought, ...rest].sort(), [before, hint, after].sort());
+      },
+    },
+    {
+      name: "a hint brings no job that cannot be claimed",
+      check: async (bench) => {
+        const worker = await bench.worker();
+        const claimed = await bench.running();
+        const later = await bench.add({ delayMs: 60_000 });
+        const foreign = await bench.add({ kind: "foreign" });
+        const excluded = await bench.add();
+        const exclude = [excluded];
+        equal(await bench.idsFor(worker, { exclude }), []);
+        for (const hint of [claimed.id, later, foreign, excluded, bench.newId()])
+          equal(await bench.idsFor(worker, { exclude, hint }), []);
+      },
+    },
+    {
       name: "a batch takes exactly the jobs that single claims in a row would take",
       check: async (bench) => {
         for (const ratio of [null, 2, 3, 4]) {

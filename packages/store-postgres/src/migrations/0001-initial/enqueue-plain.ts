@@ -1,3 +1,4 @@
+import { noHint } from "../../hint.ts";
 import type { Names } from "../../names.ts";
 
 /** The id of a job that came without one: a ULID of the database's clock. */
@@ -29,11 +30,15 @@ const options = "{priority,dedup_key,merge,delay_ms,run_at,lease_ms,headers,deci
  * those that enqueue one by one. Two statements instead of seven, each of which has to be started, on caches that are
  * cold where enqueues are rare. All else is left to what follows, an id that is malformed or known and a kind that is
  * new as well.
+ *
+ * Its notification names the job, but only if the transaction has written nothing before: of many calls in one
+ * transaction most notify alike then, which counts as once.
  */
 export function singlePath(n: Names): string {
   const id = "(v_job ->> 'id')::uuid";
   return `  v_job := jobs -> 0;
   if jobs -> 1 is null and v_job ->> 'id' ~ '^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$' and not v_job ?| '${options}' then
+    v_hint := case when pg_current_xact_id_if_assigned() is null then v_job ->> 'id' else '${noHint}' end;
     with body as (
       insert into ${n.of("jobs")} (id, created_at, kind_id, priority, payload)
       select ${id}, v_clock, k.id, 1, coalesce(v_job -> 'payload', 'null')
@@ -44,7 +49,7 @@ export function singlePath(n: Names): string {
     )
     insert into ${n.of("queue")} (job_id, visible_at, kind_id, priority) select b.id, v_clock, b.kind_id, 1 from body b;
     if found then
-      perform pg_notify(${n.literal(n.prefix)}, '') from ${n.of("meta")} m where m.notify;
+      perform pg_notify(${n.literal(n.prefix)}, v_hint) from ${n.of("meta")} m where m.notify;
       ord := 1; id := v_job ->> 'id'; outcome := 'enqueued';
       return next;
       return;

@@ -1,3 +1,4 @@
+import { noHint } from "../../hint.ts";
 import type { Names } from "../../names.ts";
 import { dueOf, leaseOf, newId, plainPath, singlePath, tierOf } from "./enqueue-plain.ts";
 import { buckets } from "./tables.ts";
@@ -83,7 +84,8 @@ declare
   v_results uuid[]; v_outcomes text[];
   v_decisions jsonb[]; v_decision jsonb; v_action text; v_found boolean; v_at timestamptz; v_tier smallint;
   v_problem text; v_soonest timestamptz; v_candidate record; v_known record; i integer;
-  v_plain boolean; v_has_options boolean; v_same_kind boolean; v_name text; v_kind integer; v_job jsonb;
+  v_plain boolean; v_has_options boolean; v_same_kind boolean; v_name text; v_kind integer;
+  v_job jsonb; v_hint text;
 begin
 ${singlePath(n)}${plainPath(n)}  else
   v_soonest := null;
@@ -304,7 +306,7 @@ ${singlePath(n)}${plainPath(n)}  else
     end if;
   end if;
   if v_soonest is not null and (select m.notify from ${n.of("meta")} m) then
-    perform pg_notify(${n.literal(n.prefix)}, '');
+    perform pg_notify(${n.literal(n.prefix)}, '${noHint}');
   end if;
 
   -- Arrays are taken apart in their order, without being told.

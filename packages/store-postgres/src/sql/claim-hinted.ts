@@ -1,0 +1,36 @@
+import type { Names } from "../names.ts";
+import { claimedJob, claimUpdate, isReady, ofKind } from "./claim-terms.ts";
+import { epochMs, lookedUp, type Statement, statement } from "./statement.ts";
+
+/**
+ * Claims the one job that a notification named, where nothing else waits: a lookup by its id instead of walks. It may
+ * have been taken meanwhile, be of a kind that is not asked for, or not be due yet; then there is no job in the one row
+ * that it answers with. `held` says that it was seen, and somebody has locked it: a merge, or another's claim.
+ *
+ * Indexes: `queue_pkey (job_id)`, `jobs_pkey (id)`.
+ *
+ * Parameters: 1 worker · 2 limit · 3 kind ids · 4 room per kind · 5 lease ms per kind · 6 backstop per kind ·
+ * 7 job id.
+ */
+export function claimHinted(n: Names): Statement {
+  return statement(
+    "claim_hinted",
+    `with seen as materialized (
+  select q.job_id, ${n.of("clock")}() as now from ${n.of("queue")} q
+  where q.job_id = $7::uuid and ${ofKind("$4::int4[]")} > 0 and ${isReady("q")}
+    and (select k.paused_at is null from ${n.of("kinds")} k where k.id = q.kind_id)
+  limit $2::int4
+), claimed as (
+  ${claimUpdate(
+    n,
+    `select q.job_id from ${n.of("queue")} q
+      where q.job_id = any (array(select s.job_id from seen s)) and ${isReady("q")} for update skip locked`,
+  )}
+)
+select ${epochMs("s.now")} as clock_ms, (s.job_id is not null and c.job_id is null)::int4 as held,
+  current_setting('transaction_isolation') as isolation, ${claimedJob(n)}
+from (select 1) one left join seen s on true left join claimed c on true left join lateral (
+  select j.payload::text, j.headers::text, coalesce(j.version, 0) as version from ${n.of("jobs")} j
+  where ${lookedUp("j.id", "c.job_id")}) b on true`,
+  );
+}
