@@ -29,17 +29,8 @@ export interface Answer {
   readonly held: boolean;
   /** By the statement that takes everything that waits. */
   readonly isAll: boolean;
-  readonly walked: Walked;
-}
-
-/** What a statement tells of its walks. */
-interface Walked {
+  /** How long the statement walked without finding a job, in milliseconds. */
   readonly vainMs: number;
-  /** The last number that a row had got when they began; null: none. */
-  readonly lastSeq: number | null;
-  /** How many kinds were looked at: those that are not paused. */
-  readonly kinds: number;
-  readonly clockMs: number;
 }
 
 /** A statement always answers with a row; without one nothing is known, least of all that nothing waits. */
@@ -49,7 +40,7 @@ export const nothing: Answer = {
   due: false,
   held: true,
   isAll: false,
-  walked: { vainMs: 0, lastSeq: null, kinds: 0, clockMs: 0 },
+  vainMs: 0,
 };
 
 /** How long a statement walked without finding a job, in milliseconds. */

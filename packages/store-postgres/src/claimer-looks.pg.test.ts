@@ -68,6 +68,13 @@ async function pass(changes: Partial<ClaimRequest> = {}): Promise<void> {
   }
 }
 
+/** What claims bring while no time passes, of which each may look through one tier. */
+async function claimOfEachTier(): Promise<readonly string[]> {
+  const ids: string[] = [];
+  for (let n = 0; n < 3; n += 1) for (const { id } of (await claim()).jobs) ids.push(id);
+  return ids;
+}
+
 async function placeOf({ id }: ClaimedJob): Promise<OldPlace> {
   const { rows } = await pool.query(
     `select kind_id as "kindId", priority as tier, seq::float8 from venturi_queue where job_id = $1`,
@@ -135,7 +142,7 @@ describe("a look that brought nothing does not put a mark behind", () => {
     await enqueue(store, job("a", { id }));
     await claim({ exclude: [id] });
     await pass({ exclude: [id] });
-    expect(await claim()).toMatchObject({ jobs: [{ id }] });
+    expect(await claimOfEachTier()).toEqual([id]);
   });
 
   it("jobs for which their kind had no room", async () => {
@@ -170,7 +177,7 @@ describe("a look that brought nothing does not put a mark behind", () => {
     };
     expect((await claim()).jobs).toEqual([]);
     await pass({ exclude: [claimed.id] });
-    expect((await claim()).jobs.map(({ id }) => id)).toEqual([claimed.id]);
+    expect(await claimOfEachTier()).toEqual([claimed.id]);
   });
 
   it("jobs that were scheduled, once they are due", async () => {

@@ -1,7 +1,6 @@
 import { type ClaimRequest, type ClaimResult, type JobId, toUuid } from "@venturi/core";
 import {
   type Answer,
-  countByKind,
   hasRoomLeft,
   inOrder,
   nothing,
@@ -10,9 +9,10 @@ import {
   together,
   vainMs,
 } from "./claim-answer.ts";
+import { beforeDue, PlaceMap, readFound, type WalkFound } from "./claim-found.ts";
 import type { Database, Row } from "./database.ts";
 import type { Kinds } from "./kinds.ts";
-import { type Begin, type Mark, Marks, type Tier, type Walk } from "./marks.ts";
+import { type Begin, type Mark, Marks, type Tier, tiers } from "./marks.ts";
 import type { Names } from "./names.ts";
 import type { OldPlace } from "./old-place.ts";
 import { type ClaimTerms, toClaimedJob } from "./row-mapping.ts";
@@ -22,6 +22,7 @@ import { claimHinted } from "./sql/claim-hinted.ts";
 import { mostLeaseMs } from "./sql/claim-terms.ts";
 import { promote } from "./sql/promote.ts";
 import type { Statement } from "./sql/statement.ts";
+import { fewKinds } from "./sql/walk.ts";
 import { WalkBudget } from "./walk-budget.ts";
 
 /** Before every number that a row can have, also one that was written by hand. */
@@ -38,12 +39,6 @@ const firstDue: Mark = [
  * open each walk from the start would pass all the rows that have ended since: they cannot be cleaned up.
  */
 const manyJobs = 500;
-
-/**
- * With more kinds than these the smaller statement, which looks up each of them among all, would be the slower one;
- * and so would be a claim that looks at each of them behind a mark of its own, rather than once at all that have none.
- */
-const fewKinds = 100;
 
 /**
  * How long after a claim that looked at all kinds the next may look for the job alone that a notification named, in
@@ -73,10 +68,12 @@ export class Claimer {
   readonly #ready = new Marks();
   readonly #due = new Marks();
   readonly #budget: WalkBudget;
-  /** Tiers of which the last promotion found something before its mark: there may be more. */
-  readonly #dueBeforeMarks = new Set<Tier>();
   /** What has been put back since the claim under way began, which may have been past it; null: none is under way. */
   #putBackMeanwhile: OldPlace[] | null = null;
+  /** Something may be claimable before the marks, and nobody knows where. */
+  #mayHavePassed = false;
+  /** What the last claim was not to bring. */
+  #excluded: ReadonlySet<JobId> = new Set();
   /** When a scheduled job is next due, on the monotonic clock, as far as the last claim knew. */
   #dueAt = Number.POSITIVE_INFINITY;
   /** The last claim took everything that waited. */
@@ -147,11 +144,9 @@ export class Claimer {
   async #claimAndLook(request: ClaimRequest): Promise<ClaimResult> {
     const now = this.#now();
     this.#lookedAt = now;
-    const hasMarks = !(this.#ready.isEmpty && this.#due.isEmpty);
+    this.#noticeExclusions(request.exclude);
     const mayLook = this.#budget.allows(now);
-    const begin = hasMarks && !(this.#isCaughtUp && mayLook) ? this.#next(now) : "start";
-    if (begin === "start") this.#dueBeforeMarks.clear();
-    else if (begin !== "marks") this.#dueBeforeMarks.delete(begin);
+    const begin = this.#begin(request, mayLook, now);
     let answer = await this.#promoteAndClaim(request, begin, this.#dueAt <= now);
     const isBusy = answer.jobs.length >= manyJobs;
     let hasLooked = begin === "start";
@@ -166,7 +161,11 @@ export class Claimer {
     }
     const isShort = answer.jobs.length < request.limit;
     this.#isCaughtUp = isShort && !isBusy;
-    if (this.#isCaughtUp && hasLooked) this.#lookedAtAll(request, answer);
+    // There is nothing to begin behind, unless looking took long: then the marks are behind all that was looked at.
+    if (this.#isCaughtUp && hasLooked && !this.#budget.isDear(answer.vainMs)) {
+      this.#ready.forget();
+      this.#due.forget();
+    }
     const { jobs, waitMs, due, held } = answer;
     this.#tookAll = answer.isAll || hasRoomLeft(request, answer);
     this.#dueAt = due ? this.#now() : this.#now() + (waitMs ?? Number.POSITIVE_INFINITY);
@@ -177,38 +176,30 @@ export class Claimer {
     };
   }
 
-  /** Where a claim begins that has marks: now and then one tier is looked through from its start. */
-  #next(now: number): Begin {
-    const [late] = this.#dueBeforeMarks;
-    return this.#ready.dueTier(now) ?? late ?? "marks";
+  /** A job that may be claimed again stands wherever it stood. */
+  #noticeExclusions(exclude: readonly JobId[] = []): void {
+    const excluded = new Set(exclude);
+    for (const id of this.#excluded) if (!excluded.has(id)) this.#mayHavePassed = true;
+    this.#excluded = excluded;
   }
 
-  /**
-   * A look from the start came back short, so that there is nothing to begin behind. Unless looking took long: then
-   * the next claims begin behind all that had a place when this one began.
-   */
-  #lookedAtAll(request: ClaimRequest, answer: Answer): void {
-    if (!this.#budget.isDear(answer.walked.vainMs)) {
-      this.#ready.forget();
-      this.#due.forget();
+  /** Where a claim begins: behind marks if there are any, but for one tier that is to be looked through now and then. */
+  #begin(request: ClaimRequest, mayLook: boolean, now: number): Begin {
+    const mayHavePassed = this.#mayHavePassed;
+    this.#mayHavePassed = false;
+    if (this.#ready.isEmpty && this.#due.isEmpty) return "start";
+    if (mayLook && (this.#isCaughtUp || mayHavePassed)) return "start";
+    if (mayHavePassed) for (const marks of [this.#ready, this.#due]) marks.walkSoon();
+    const ids = this.#idsOf(request);
+    return this.#ready.dueTier(ids, now) ?? this.#due.dueTier(ids, now) ?? "marks";
+  }
+
+  /** A row is pending again at its old place, which the next claim is not to pass over; null: any may be. */
+  putBack(place: OldPlace | null): void {
+    if (place === null) {
+      this.#mayHavePassed = true;
       return;
     }
-    const { lastSeq, kinds, clockMs } = answer.walked;
-    // What is paused, excluded or locked, or had no room, waits and was not brought.
-    if (answer.held || answer.due || lastSeq === null || kinds < request.kinds.length) return;
-    if ((request.exclude?.length ?? 0) > 0 || request.kinds.length > fewKinds) return;
-    const taken = countByKind(answer.jobs);
-    for (const { kind, limit } of request.kinds) {
-      if ((taken.get(kind) ?? 0) >= limit) continue;
-      const id = this.#kinds.id(kind);
-      const due = Math.floor(clockMs) - 1;
-      this.#ready.sawAll(id, [lastSeq, lastSeq, lastSeq]);
-      this.#due.sawAll(id, [due, due, due]);
-    }
-  }
-
-  /** A row is pending again at its old place, which the next claim is not to pass over. */
-  putBack(place: OldPlace): void {
     const { kindId, tier, seq } = place;
     this.#ready.putBack(kindId, tier, seq);
     this.#putBackMeanwhile?.push(place);
@@ -230,16 +221,20 @@ export class Claimer {
   async #claimAllOnce(request: ClaimRequest): Promise<Answer | null> {
     // Should it fail, the next claim is the larger one, whatever the reason was.
     this.#tookAll = false;
+    this.#marks(request, "start");
     const rows = await this.#database.run(
       this.#claimAll,
       [...this.#basics(request), (request.exclude ?? []).map(toUuid)],
       "claim jobs",
     );
     const [info] = rows;
-    this.#walked("start", rows);
+    this.#walked(request, "start", rows);
     // Where something is due it is promoted first, and then the other statement claims.
     if (info?.["fits"] !== 1 && info?.["due"] !== 1) return null;
-    return { ...this.#read(request, await this.#withFreshBodies(rows), "start"), isAll: true };
+    // It says that it has taken all, but not of which kind what is held by others is.
+    const isWhole = ({ due, held }: Row) => due !== 1 && held !== 1;
+    const answer = this.#read(request, await this.#withFreshBodies(rows), isWhole);
+    return { ...answer, isAll: true };
   }
 
   /** What both statements begin with. */
@@ -247,7 +242,7 @@ export class Claimer {
     return [
       request.worker,
       request.limit,
-      request.kinds.map(({ kind }) => this.#kinds.id(kind)),
+      this.#idsOf(request),
       request.kinds.map(({ limit }) => limit),
       request.kinds.map(({ leaseMs }) => leaseMs),
       request.kinds.map(({ backstop }) => backstop),
@@ -255,31 +250,45 @@ export class Claimer {
   }
 
   async #claimOnce(request: ClaimRequest, begin: Begin, ignoreDue: boolean): Promise<Answer> {
-    const ids = request.kinds.map(({ kind }) => this.#kinds.id(kind));
-    const startedAt = this.#now();
-    const marks = ids.map((id) => beginAt(begin, firstSeq, () => this.#ready.of(id, startedAt)));
-    const due = ids.map((id) => beginAt(begin, firstDue, () => this.#due.of(id, startedAt)));
+    const ids = this.#idsOf(request);
+    const { ready, due } = this.#marks(request, begin);
+    // Behind marks that are where they ought to be nobody wants to know, and it costs the server a little.
+    const isTold = begin !== "marks" || this.#ready.isLowered(ids) || this.#due.isLowered(ids);
     const rows = await this.#database.run(
       this.#claim,
       [
         ...this.#basics(request),
         request.turn.counter,
         request.turn.ratio,
-        ...tiers(marks),
-        ...tiers(due),
+        ...byTier(ready),
+        ...byTier(due),
         (request.exclude ?? []).map(toUuid),
         ignoreDue ? 1 : 0,
+        isTold ? 1 : 0,
       ],
       "claim jobs",
     );
-    this.#walked(begin, rows);
-    return this.#read(request, await this.#withFreshBodies(rows), begin);
+    this.#walked(request, begin, rows);
+    // One that stopped at what is due has not looked for what is ready.
+    const isWhole = ({ due }: Row) => ignoreDue || due !== 1;
+    return this.#read(request, await this.#withFreshBodies(rows), isWhole);
   }
 
-  #walked(begin: Begin, rows: readonly Row[]): void {
-    if (begin === "marks" || rows.length === 0) return;
+  #marks(request: ClaimRequest, begin: Begin): { readonly ready: Mark[]; readonly due: Mark[] } {
+    const ids = this.#idsOf(request);
     const now = this.#now();
-    this.#ready.walked(begin === "start" ? null : begin, vainMs(rows), now);
+    return {
+      ready: ids.map((id) => this.#ready.starts(id, begin, firstSeq, now)),
+      due: ids.map((id) => this.#due.starts(id, begin, firstDue, now)),
+    };
+  }
+
+  #walked(request: ClaimRequest, begin: Begin, rows: readonly Row[]): void {
+    if (begin === "marks" || rows.length === 0) return;
+    const ids = this.#idsOf(request);
+    const now = this.#now();
+    for (const marks of [this.#ready, this.#due])
+      marks.walked(begin === "start" ? null : begin, ids, vainMs(rows), now);
     if (begin === "start") this.#budget.spend(vainMs(rows), now);
   }
 
@@ -296,39 +305,50 @@ export class Claimer {
     return rows.map((row) => ({ ...row, ...byId.get(row["job_id"]) }));
   }
 
-  #read(request: ClaimRequest, answer: readonly Row[], begin: Begin): Answer {
+  /** Reads a claim's answer; `isWhole`: whether what it found is all that its kinds have. */
+  #read(request: ClaimRequest, answer: readonly Row[], isWhole: (info: Row) => boolean): Answer {
     const [info, ...rows] = answer;
     if (info === undefined) return nothing;
     this.#database.sawIsolation(info["isolation"] as string);
-    const claimedMs = info["clock_ms"] as number;
-    const terms = this.#terms(request, claimedMs);
-    const walk = walkOf(begin, request);
+    const terms = this.#terms(request, info["clock_ms"] as number);
     const jobs: Placed[] = [];
+    const last = new PlaceMap();
     for (const row of rows) {
       const kind = row["kind_id"] as number;
       const tier = row["priority"] as Tier;
       const seq = row["seq"] as number;
-      this.#ready.saw(kind, tier, seq, walk);
+      last.raise(kind, tier, seq);
       // Only kinds that were asked for come back.
       const ofKind = terms.get(kind) as ClaimTerms;
       jobs.push({ tier, seq, job: toClaimedJob(row, ofKind) });
     }
     jobs.sort(inOrder);
-    const held = info["held"] === 1;
-    if (!walk.isLeaving && hasRoomLeft(request, { jobs, held })) this.#ready.sawTheRest();
+    this.#learn(request, last, isWhole(info) ? readFound(info) : null, vainMs(answer));
     return {
       jobs,
       waitMs: info["wait_ms"] as number | null,
       due: info["due"] === 1,
-      held,
+      held: info["held"] === 1,
       isAll: false,
-      walked: {
-        vainMs: vainMs(answer),
-        lastSeq: info["last_seq"] as number | null,
-        kinds: info["kinds"] as number,
-        clockMs: claimedMs,
-      },
+      vainMs: vainMs(answer),
     };
+  }
+
+  /** What a claim has brought and found says where the next ones begin. */
+  #learn(request: ClaimRequest, last: PlaceMap, found: WalkFound | null, tookMs: number): void {
+    const isDear = this.#budget.isDear(tookMs);
+    const now = this.#now();
+    for (const kind of this.#idsOf(request)) {
+      const known = found?.isPaused(kind) === false ? found : null;
+      if (known === null && !last.has(kind)) continue;
+      for (const tier of tiers) {
+        const places = { last: last.get(kind, tier), clearTo: known?.readyClearTo(kind, tier) };
+        this.#ready.ended(kind, tier, places, isDear, now);
+        if (known === null) continue;
+        const clearTo = known.dueClearTo(kind, tier);
+        this.#due.ended(kind, tier, { last: undefined, clearTo }, isDear, now);
+      }
+    }
   }
 
   /** By the kinds' numbers. */
@@ -345,43 +365,31 @@ export class Claimer {
   async #promoteDue(request: ClaimRequest, begin: Begin): Promise<void> {
     // Those that are excluded come on top: they may stand before the others.
     const excluded = request.exclude?.length ?? 0;
-    const ids = request.kinds.map(({ kind }) => this.#kinds.id(kind));
-    const now = this.#now();
+    const ids = this.#idsOf(request);
     const rows = await this.#database.run(
       this.#promote,
       [
         ids,
         request.kinds.map(({ limit }) => Math.min(limit, request.limit) + excluded),
-        ...tiers(ids.map((id) => beginAt(begin, firstDue, () => this.#due.of(id, now)))),
+        ...byTier(this.#marks(request, begin).due),
       ],
       "promote scheduled jobs",
     );
-    const walk = walkOf(begin, request);
-    // Whole milliseconds: the mark must not lie behind a row of the same instant.
-    const before = (ms: unknown) => Math.floor(ms as number) - 1;
+    const now = this.#now();
     for (const row of rows) {
-      const kind = row["kind_id"] as number;
+      const clearTo = beforeDue(row["first_ms"] as number);
+      const last = beforeDue(row["last_ms"] as number);
       const tier = row["priority"] as Tier;
-      if (this.#due.saw(kind, tier, before(row["first_ms"]), walk)) this.#dueBeforeMarks.add(tier);
-      this.#due.saw(kind, tier, before(row["last_ms"]), walk);
+      this.#due.ended(row["kind_id"] as number, tier, { last, clearTo }, false, now);
     }
+  }
+
+  #idsOf({ kinds }: ClaimRequest): number[] {
+    return kinds.map(({ kind }) => this.#kinds.id(kind));
   }
 }
 
-function walkOf(begin: Begin, { exclude }: ClaimRequest): Walk {
-  return { begin, isLeaving: (exclude?.length ?? 0) > 0 };
-}
-
-function beginAt(begin: Begin, start: Mark, marks: () => Mark): Mark {
-  if (begin === "start") return start;
-  const mark = marks();
-  if (begin === "marks") return mark;
-  const from: [number, number, number] = [...mark];
-  from[begin] = start[begin];
-  return from;
-}
-
 /** One array per tier, as the statements take them. */
-function tiers(marks: readonly Mark[]): [number[], number[], number[]] {
+function byTier(marks: readonly Mark[]): [number[], number[], number[]] {
   return [marks.map((mark) => mark[0]), marks.map((mark) => mark[1]), marks.map((mark) => mark[2])];
 }

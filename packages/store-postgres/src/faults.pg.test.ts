@@ -214,7 +214,8 @@ describe("a connection lost on the way", () => {
       ["database", store.findJob({ id: String(id) })],
     ];
     const failures = calls.map(([, call]) => failureOf(call));
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    // The first is under way; the others wait for the one connection.
+    await until(() => proxy.held > 0);
     proxy.mode = "refuse";
     proxy.cut();
     const errors = await Promise.all(failures);

@@ -87,7 +87,7 @@ export class Liveness {
 
   async #recoverRound(recoveries: readonly Recovery[]): Promise<readonly boolean[]> {
     if (recoveries.length === 0) return [];
-    const rows = await this.#database.run(
+    const answer = this.#database.run(
       this.#statements.recover,
       [
         recoveries.map(({ jobId }) => toUuid(jobId)),
@@ -99,7 +99,7 @@ export class Liveness {
       ],
       "recover stale claims",
     );
-    tellPutBack(rows, this.#onPutBack);
+    const rows = await tellPutBack(answer, this.#onPutBack);
     const applied = new Array<boolean>(recoveries.length).fill(false);
     for (const row of rows) applied[(row["ord"] as number) - 1] = true;
     return applied;

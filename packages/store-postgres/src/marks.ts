@@ -2,15 +2,17 @@
 export type Mark = readonly [high: number, normal: number, low: number];
 
 export type Tier = 0 | 1 | 2;
+export const tiers: readonly Tier[] = [0, 1, 2];
 
 /** Where a walk begins: behind the marks, behind those of all tiers but one, or at the start. */
 export type Begin = "marks" | Tier | "start";
 
-/** A walk that brings rows, the lowest of each kind and tier that it may have. */
-export interface Walk {
-  readonly begin: Begin;
-  /** Whether it passes over rows that are there: those that were excluded. */
-  readonly isLeaving: boolean;
+/** What a walk says of one kind and tier. */
+export interface Found {
+  /** The last row that it brought; undefined: none. */
+  readonly last: number | undefined;
+  /** Where, apart from what it brought, nothing is left that could be had; undefined: it does not say. */
+  readonly clearTo: number | undefined;
 }
 
 /** What is known of one kind and tier. */
@@ -20,18 +22,19 @@ interface Track {
   /** What had been seen when the last lag ended. */
   aging: number;
   seen: number;
-  /** Before the first row that was put back at its place and has not been looked for since. */
+  /** Before the first row that is known to wait before the mark. */
   floor: number;
-  /** Whether the walk under way began at the floor. */
-  isFloorInUse: boolean;
+  /** Whether a row has come back since the walk under way began, which that may have passed. */
+  isLate: boolean;
 }
 
 interface Kind {
   agedAt: number;
-  readonly tiers: readonly [Track, Track, Track];
+  /** When each tier is to be walked through from its start. */
+  readonly walkAt: [high: number, normal: number, low: number];
+  readonly tracks: readonly [Track, Track, Track];
 }
 
-const tiers: readonly Tier[] = [0, 1, 2];
 const fromStart: Mark = [0, 0, 0];
 /** Of a time: before all others. */
 const never = Number.NEGATIVE_INFINITY;
@@ -50,14 +53,15 @@ export interface MarksOptions {
  *
  * A mark is a hint only. What this session puts back at its old place lowers it. For what others put there, or commit
  * late, a walk from the start follows now and then: tier by tier, so that a million rows of one do not keep a job of
- * another waiting, and each for at most a twentieth of the time. After one that found something before a mark the
- * next follows at once.
+ * another waiting, and each for at most a twentieth of the time. What such a walk finds before a mark, and does not
+ * bring, lowers the mark as well: the next walks begin there, until all of it has been brought in its order.
  */
 export class Marks {
   readonly #kinds = new Map<number, Kind>();
   readonly #lagMs: number;
   readonly #fullWalkMs: number;
-  readonly #fullWalkAt: [high: number, normal: number, low: number] = [never, never, never];
+  /** How long the last walk from the start took, of each tier and of all. */
+  readonly #tookMs: [high: number, normal: number, low: number, all: number] = [0, 0, 0, 0];
 
   constructor({ lagMs = 25, fullWalkMs = 1000 }: MarksOptions = {}) {
     this.#lagMs = lagMs;
@@ -69,75 +73,100 @@ export class Marks {
     return this.#kinds.size === 0;
   }
 
-  /** The tier that the walk which starts now is to look through from its start, if any. */
-  dueTier(now: number): Tier | null {
-    const [due] = tiers
-      .filter((tier) => now >= this.#fullWalkAt[tier])
-      .sort((a, b) => this.#fullWalkAt[a] - this.#fullWalkAt[b]);
-    return due ?? null;
+  /** Whether something waits before the mark of one of these kinds. */
+  isLowered(kinds: readonly number[]): boolean {
+    return kinds.some((kind) =>
+      this.#kinds.get(kind)?.tracks.some(({ floor }) => floor < Number.POSITIVE_INFINITY),
+    );
   }
 
-  /** A walk has ended that began at the start, of one tier or of all, and took so long in milliseconds. */
-  walked(tier: Tier | null, walkMs: number, now: number): void {
-    const next = now + Math.max(this.#fullWalkMs, 20 * walkMs);
-    for (const each of tier === null ? tiers : [tier]) this.#fullWalkAt[each] = next;
-  }
-
-  /** Where a walk of a kind that starts now may start. */
-  of(kind: number, now: number): Mark {
-    const known = this.#kinds.get(kind);
-    if (known === undefined) return fromStart;
-    if (now - known.agedAt >= this.#lagMs) {
-      known.agedAt = now;
-      for (const track of known.tiers) {
-        track.settled = track.aging;
-        track.aging = track.seen;
+  /** The tier that the walk of these kinds which starts now is to look through from its start, if any. */
+  dueTier(kinds: readonly number[], now: number): Tier | null {
+    let due: Tier | null = null;
+    let since = now;
+    for (const kind of kinds) {
+      const known = this.#kinds.get(kind);
+      if (known === undefined) continue;
+      for (const tier of tiers) {
+        const at = known.walkAt[tier];
+        if (at > since || (at === since && due !== null)) continue;
+        due = tier;
+        since = at;
       }
     }
-    const [high, normal, low] = known.tiers;
+    return due;
+  }
+
+  /** All tiers are to be walked through from their starts soon: something may be back at a place that is not known. */
+  walkSoon(): void {
+    for (const { walkAt } of this.#kinds.values()) walkAt.fill(never);
+  }
+
+  /**
+   * A walk of these kinds has ended that began at the start, of one tier or of all, and took so long in milliseconds.
+   * What counts is the shorter of the last two: that a server once stood still says nothing about the next walk.
+   */
+  walked(tier: Tier | null, kinds: readonly number[], walkMs: number, now: number): void {
+    const place = tier ?? 3;
+    const usualMs = Math.min(walkMs, this.#tookMs[place]);
+    this.#tookMs[place] = walkMs;
+    const next = now + Math.max(this.#fullWalkMs, 20 * usualMs);
+    for (const kind of kinds) {
+      const walkAt = this.#kinds.get(kind)?.walkAt;
+      if (walkAt === undefined) continue;
+      if (tier === null) walkAt.fill(next);
+      else walkAt[tier] = next;
+    }
+  }
+
+  /** Where a walk of a kind begins that starts now; `start` is before all rows. */
+  starts(kind: number, begin: Begin, start: Mark, now: number): Mark {
+    const mark = this.#markOf(kind, now);
+    if (begin === "marks") return mark;
+    if (begin === "start") return start;
+    const from: [number, number, number] = [...mark];
+    from[begin] = start[begin];
+    return from;
+  }
+
+  #markOf(kind: number, now: number): Mark {
+    const known = this.#kinds.get(kind);
+    if (known === undefined) return fromStart;
+    const isAged = now - known.agedAt >= this.#lagMs;
+    if (isAged) known.agedAt = now;
+    for (const track of known.tracks) {
+      track.isLate = false;
+      if (!isAged) continue;
+      track.settled = track.aging;
+      track.aging = track.seen;
+    }
+    const [high, normal, low] = known.tracks;
     return [startOf(high), startOf(normal), startOf(low)];
   }
 
   /**
-   * A walk has brought a row, and so all before it that could be had. Returns whether it began at the start and the
-   * row lay before the mark: there may be more of these, which the next walk behind the mark would pass over.
+   * A walk has ended. Its rows are those that came first; where looking at what has ended was dear (`isDear`), the
+   * next walks begin behind all of that, also where this one brought nothing.
    */
-  saw(kind: number, tier: Tier, position: number, { begin, isLeaving }: Walk): boolean {
-    // Numbers of rows written by hand may be too large to be told apart from their neighbours, and to be sent back.
-    if (position > Number.MAX_SAFE_INTEGER) return false;
-    const track = this.#track(kind, tier);
-    if (position > track.seen) track.seen = position;
-    const isFromStart = begin === "start" || begin === tier;
-    const wasPassed = isFromStart && position <= Math.min(track.settled, track.floor);
-    if (wasPassed) this.#fullWalkAt[tier] = never;
-    // It may have brought but the first of those that were put back.
-    if (track.isFloorInUse && !isLeaving) {
-      track.floor = Math.max(track.floor, position);
-      if (track.floor >= track.settled) track.floor = Number.POSITIVE_INFINITY;
-    }
-    return wasPassed;
-  }
-
-  /** The walk that has brought these rows would have brought more, had there been more. */
-  sawTheRest(): void {
-    for (const { tiers } of this.#kinds.values())
-      for (const track of tiers) if (track.isFloorInUse) track.floor = Number.POSITIVE_INFINITY;
-  }
-
-  /** A walk from the start has found no more of a kind: what had a place when it began needs no other look. */
-  sawAll(kind: number, position: Mark): void {
-    const walk: Walk = { begin: "marks", isLeaving: false };
-    for (const tier of tiers) this.saw(kind, tier, position[tier], walk);
+  ended(kind: number, tier: Tier, found: Found, isDear: boolean, now: number): void {
+    const last = safe(found.last);
+    const clearTo = safe(found.clearTo);
+    const isClearTo = clearTo === undefined ? undefined : Math.max(clearTo, last ?? clearTo);
+    const position = isDear && isClearTo !== undefined ? isClearTo : last;
+    if (position === undefined && !this.#kinds.has(kind)) return;
+    const track = this.#track(kind, tier, now);
+    if (position !== undefined && position > track.seen) track.seen = position;
+    if (isClearTo === undefined || track.isLate) return;
+    track.floor = isClearTo < track.settled ? isClearTo : Number.POSITIVE_INFINITY;
   }
 
   /** A row is back at a place that walks may have passed. */
   putBack(kind: number, tier: Tier, position: number): void {
     // Without marks there is nothing to lower.
-    if (!this.#kinds.has(kind)) return;
-    const track = this.#track(kind, tier);
+    const track = this.#kinds.get(kind)?.tracks[tier];
+    if (track === undefined) return;
     track.floor = Math.min(track.floor, position - 1);
-    // The walk under way may have passed it already.
-    track.isFloorInUse = false;
+    track.isLate = true;
   }
 
   /** A walk came back short: there is no backlog, and the next walks look at everything. */
@@ -145,22 +174,31 @@ export class Marks {
     this.#kinds.clear();
   }
 
-  #track(kind: number, tier: Tier): Track {
+  #track(kind: number, tier: Tier, now: number): Track {
     let known = this.#kinds.get(kind);
     if (known === undefined) {
-      known = { agedAt: never, tiers: [newTrack(), newTrack(), newTrack()] };
+      // The walk that makes it known began at its start.
+      const at = now + this.#fullWalkMs;
+      known = {
+        agedAt: never,
+        walkAt: [at, at, at],
+        tracks: [newTrack(), newTrack(), newTrack()],
+      };
       this.#kinds.set(kind, known);
     }
-    return known.tiers[tier];
+    return known.tracks[tier];
   }
 }
 
 function newTrack(): Track {
-  const floor = Number.POSITIVE_INFINITY;
-  return { settled: 0, aging: 0, seen: 0, floor, isFloorInUse: false };
+  return { settled: 0, aging: 0, seen: 0, floor: Number.POSITIVE_INFINITY, isLate: false };
 }
 
-function startOf(track: Track): number {
-  track.isFloorInUse = track.floor < Number.POSITIVE_INFINITY;
-  return Math.min(track.settled, track.floor);
+function startOf({ settled, floor }: Track): number {
+  return Math.min(settled, floor);
+}
+
+/** Numbers of rows written by hand may be too large to be told apart from their neighbours, and to be sent back. */
+function safe(position: number | undefined): number | undefined {
+  return position !== undefined && position <= Number.MAX_SAFE_INTEGER ? position : undefined;
 }

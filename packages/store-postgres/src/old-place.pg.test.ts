@@ -1,6 +1,6 @@
 import { type ClaimedJob, type JobId, toUuid, type WorkerId } from "@venturi/core";
 import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { PgQuery } from "./pg-like.ts";
 import { PostgresStore } from "./postgres-store.ts";
 import { addBacklog, removeJobs } from "./testing/backlog.ts";
@@ -15,12 +15,17 @@ let store: PostgresStore;
 let worker: WorkerId;
 
 beforeEach(async () => {
+  // The clock of the marks, which stands still until it is moved.
+  vi.useFakeTimers({ toFake: ["performance"] });
   await removeJobs(pool);
   store = new PostgresStore({ pool: recorder });
   worker = await startWorker(store);
 });
 
-afterEach(() => expectInvariants(pool));
+afterEach(async () => {
+  vi.useRealTimers();
+  await expectInvariants(pool);
+});
 
 /** A flow in which each claim brings hundreds of jobs and could have taken more. */
 async function claimOfFlow(): Promise<readonly ClaimedJob[]> {
@@ -33,7 +38,7 @@ async function passBy(): Promise<readonly ClaimedJob[]> {
   await claimOfFlow();
   const early = await claimOfFlow();
   for (let n = 0; n < 4; n += 1) {
-    await new Promise((resolve) => setTimeout(resolve, 30));
+    vi.advanceTimersByTime(30);
     await claimOfFlow();
   }
   return early;

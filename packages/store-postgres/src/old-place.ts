@@ -8,13 +8,24 @@ export interface OldPlace {
   readonly seq: number;
 }
 
-/** A job is pending again at its old place, which claims may have passed. */
-export type OnPutBack = (place: OldPlace) => void;
+/** A job is pending again at its old place, which claims may have passed; null: any may be, nobody knows where. */
+export type OnPutBack = (place: OldPlace | null) => void;
 
-/** Tells of the jobs that a statement has put back and that are due. */
-export function tellPutBack(rows: readonly Row[], onPutBack: OnPutBack): void {
+/** Tells of the jobs that a statement has put back and that are due, or that its answer is lost. */
+export async function tellPutBack(
+  answer: Promise<readonly Row[]>,
+  onPutBack: OnPutBack,
+): Promise<readonly Row[]> {
+  let rows: readonly Row[];
+  try {
+    rows = await answer;
+  } catch (error) {
+    onPutBack(null);
+    throw error;
+  }
   for (const { seq, kind_id: kindId, priority: tier } of rows) {
     if (typeof seq !== "number") continue;
     onPutBack({ kindId: kindId as number, tier: tier as Tier, seq });
   }
+  return rows;
 }

@@ -122,7 +122,7 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
     this.#database = new Database(source, resolved.names.prefix, resolved.logger);
     this.#kinds = new Kinds(this.#database, resolved.names);
     this.#statements = createStatements(resolved.names);
-    const onPutBack = (place: OldPlace) => {
+    const onPutBack = (place: OldPlace | null) => {
       for (const claimer of this.#claimers.values()) claimer.putBack(place);
     };
     this.#settling = new Settling(this.#database, this.#statements, onPutBack);

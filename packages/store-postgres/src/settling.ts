@@ -51,8 +51,7 @@ export class Settling {
     // Among them what somebody else has once locked, which the lean statement leaves alone.
     const open = verdicts.pick(settlements);
     if (open.length > 0) {
-      const rows = await this.#settleAll(worker, open);
-      tellPutBack(rows, this.#onPutBack);
+      const rows = await tellPutBack(this.#settleAll(worker, open), this.#onPutBack);
       verdicts.apply(rows);
       await this.#judge(
         worker,
@@ -105,8 +104,8 @@ export class Settling {
       claims.map(({ runCount }) => runCount),
       claims.map(leaseEndsMs),
     ];
-    const rows = await this.#database.run(this.#statements.handBack, values, "hand claims back");
-    tellPutBack(rows, this.#onPutBack);
+    const answer = this.#database.run(this.#statements.handBack, values, "hand claims back");
+    const rows = await tellPutBack(answer, this.#onPutBack);
     verdicts.apply(rows);
     // A claim handed back leaves no entry, so no earlier call of this run can be found in the journal.
     await this.#judge(worker, verdicts, claims, () => null);

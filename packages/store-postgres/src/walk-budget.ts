@@ -6,13 +6,22 @@
 export class WalkBudget {
   readonly #share: number;
   readonly #mostMs: number;
+  readonly #mostDebtMs: number;
   readonly #freeMs: number;
   #leftMs: number;
   #at = 0;
+  /** How long the walk before took. */
+  #tookMs = 0;
 
-  constructor({ share = 1 / 20, mostMs = 250, freeMs = 2 }: WalkBudgetOptions = {}) {
+  constructor({
+    share = 1 / 20,
+    mostMs = 250,
+    mostDebtMs = 5_000,
+    freeMs = dearMs,
+  }: WalkBudgetOptions = {}) {
     this.#share = share;
     this.#mostMs = mostMs;
+    this.#mostDebtMs = mostDebtMs;
     this.#freeMs = freeMs;
     this.#leftMs = mostMs;
   }
@@ -27,9 +36,12 @@ export class WalkBudget {
     return this.#leftMs > 0;
   }
 
+  /** Pays the shorter of the last two walks: that a server once stood still says nothing about the next one. */
   spend(walkMs: number, now: number): void {
     this.#refill(now);
-    if (this.isDear(walkMs)) this.#leftMs -= walkMs;
+    const usualMs = Math.min(walkMs, this.#tookMs);
+    this.#tookMs = walkMs;
+    if (this.isDear(usualMs)) this.#leftMs = Math.max(-this.#mostDebtMs, this.#leftMs - usualMs);
   }
 
   #refill(now: number): void {
@@ -38,11 +50,16 @@ export class WalkBudget {
   }
 }
 
+/** What walks may take to count as nothing, in milliseconds. */
+export const dearMs = 2;
+
 export interface WalkBudgetOptions {
   /** Which part of the time walks may take in the long run. */
   readonly share?: number;
   /** How much may be saved up, in milliseconds. */
   readonly mostMs?: number;
+  /** How much may be owed, in milliseconds: some walks are made whether or not they are paid for. */
+  readonly mostDebtMs?: number;
   /** What a walk may take to count as nothing, in milliseconds. */
   readonly freeMs?: number;
 }

@@ -1,7 +1,7 @@
 import type { Names } from "../names.ts";
 import { claimedJob, claimUpdate, isFree, isReady, noJob, ofKind } from "./claim-terms.ts";
 import { bounded, epochMs, lookedUp, msUntil, type Statement, statement } from "./statement.ts";
-import { began, beganOnce, walked } from "./walk.ts";
+import { began, beganOnce, told, walked } from "./walk.ts";
 
 /**
  * Claims everything that waits, for queues that are nearly empty: where it all fits into the limit and into each
@@ -17,6 +17,8 @@ import { began, beganOnce, walked } from "./walk.ts";
  */
 export function claimAll(n: Names): Statement {
   const clock = `${n.of("clock")}()`;
+  // It has taken all that waited, and nothing is due.
+  const found = told({ ready: "'[]'::jsonb", due: "'[]'::jsonb", when: "false" });
   return statement(
     "claim_all",
     `with kind as materialized (
@@ -50,10 +52,10 @@ export function claimAll(n: Names): Statement {
 )
 select ${epochMs(clock)} as clock_ms, ${msUntil(n, `(select s.at from soon s where s.at > ${clock})`)} as wait_ms,
   v.due::int4 as due, (v.n > (select count(*) from claimed))::int4 as held,
-  current_setting('transaction_isolation') as isolation, ${walked}, v.fits::int4 as fits, ${noJob}
+  current_setting('transaction_isolation') as isolation, ${walked}, ${found}, v.fits::int4 as fits, ${noJob}
 from state v cross join ${beganOnce}
 union all
-select null, null, null, null, null, null, null, null, null, ${claimedJob(n)}
+select null, null, null, null, null, null, null, null, null, null, ${claimedJob(n)}
 from claimed c left join lateral (
   select j.payload::text, j.headers::text, coalesce(j.version, 0) as version from ${n.of("jobs")} j
   where ${lookedUp("j.id", "c.job_id")}) b on true`,

@@ -1,7 +1,7 @@
 import type { Names } from "../names.ts";
 import { claimedJob, claimUpdate, isFree, noJob } from "./claim-terms.ts";
 import { bounded, epochMs, msUntil, type Statement, statement } from "./statement.ts";
-import { began, beganOnce, walked } from "./walk.ts";
+import { began, beganOnce, told, walked } from "./walk.ts";
 
 /**
  * Claims up to a limit of due jobs in one statement of three steps, so that several claimers at once each find work:
@@ -26,7 +26,7 @@ import { began, beganOnce, walked } from "./walk.ts";
  *
  * Parameters: 1 worker · 2 limit · 3 kind ids · 4 room per kind · 5 lease ms per kind · 6 backstop per kind ·
  * 7 rotation counter · 8 ratio or null · 9–11 ready marks per kind for tier 0–2 (seq) · 12–14 due marks (epoch ms) ·
- * 15 excluded job ids · 16 ignore_due (0/1).
+ * 15 excluded job ids · 16 ignore_due (0/1) · 17 whether to tell what was found (0/1).
  */
 export function claim(n: Names): Statement {
   const claimable = (pair: string, position: string) =>
@@ -45,6 +45,12 @@ export function claim(n: Names): Statement {
       when ${any(`= any (array(select w.kind_id from kind w where ${newest("w")} = 0))`)} then ${any(`= ${kind}.kind_id`)}
       else false end`;
   };
+  const found = told({
+    ready:
+      "(select coalesce(jsonb_agg(jsonb_build_array(p.kind_id, p.tier, p.first)), '[]') from present p)",
+    due: `(select coalesce(jsonb_agg(jsonb_build_array(d.kind_id, d.tier, ${epochMs("d.at")})), '[]') from due d)`,
+    when: "$17::int4 = 1",
+  });
   return statement(
     "claim",
     `with kind as materialized (
@@ -62,13 +68,13 @@ export function claim(n: Names): Statement {
   select k.kind_id, k.room, k.has_ready, k.has_scheduled, p.* from open k cross join lateral (values
     (0::int2, k.mark0, k.due0), (1::int2, k.mark1, k.due1), (2::int2, k.mark2, k.due2)) p(tier, mark, due_mark)
 ), soon as materialized (
-  select p.kind_id, p.room, s.visible_at as at from pair p cross join lateral (
+  select p.kind_id, p.tier, p.room, s.visible_at as at from pair p cross join lateral (
     select ${bounded("q.visible_at")} as visible_at from ${n.of("queue")} q
     where q.scheduled and q.kind_id = p.kind_id and q.priority = p.tier and q.visible_at >= to_timestamp(p.due_mark / 1000)
     order by q.visible_at limit 1) s
   where p.has_scheduled
 ), due as materialized (
-  select s.kind_id, s.room from soon s where s.at <= ${n.of("clock")}()
+  select s.kind_id, s.tier, s.room, s.at from soon s where s.at <= ${n.of("clock")}()
 ), present as materialized (
   select p.kind_id, p.room, p.tier, s.seq as first from pair p cross join lateral (
     select q.seq from ${n.of("queue")} q where ${claimable("p", "q.seq > p.mark")} order by q.seq limit 1) s
@@ -128,10 +134,10 @@ export function claim(n: Names): Statement {
 -- Everything that holds for all of them comes once, in a row of its own and first: a thousand jobs repeat none of it.
 select ${epochMs(`${n.of("clock")}()`)} as clock_ms, ${msUntil(n, `(select min(s.at) from soon s where s.at > ${n.of("clock")}())`)} as wait_ms,
   (exists (select 1 from due))::int4 as due, (exists (select 1 from held))::int4 as held,
-  current_setting('transaction_isolation') as isolation, ${walked}, ${noJob}
+  current_setting('transaction_isolation') as isolation, ${walked}, ${found}, ${noJob}
 from ${beganOnce}
 union all
-select null, null, null, null, null, null, null, null, ${claimedJob(n)}
+select null, null, null, null, null, null, null, null, null, ${claimedJob(n)}
 -- Each side has a row for every row of the other, so that any join would do. A full one rules out the nested loop,
 -- which the planner would choose for the few rows that it expects.
 from claimed c full join ${n.of("bodies_v1")}(array(select t.job_id from claimed t)) b on b.id = c.job_id`,

@@ -300,14 +300,17 @@ describe("a role that may only call the function", () => {
       create table evil.venturi_jobs (); create table evil.unnest ()`);
     await producer.query("select set_config('search_path', 'evil, pg_catalog', false)");
     const client = await producer.connect();
-    await client.query("set search_path = evil, pg_catalog");
-    const { rows } = await client.query(
-      `select outcome from public.venturi_enqueue_v1('[{"kind":"k","dedup_key":"1"}]')`,
-    );
-    await client.query("reset search_path");
-    await expect(client.query("select from public.venturi_jobs")).rejects.toThrow("permission");
-    client.release();
-    expect(rows).toEqual([{ outcome: "enqueued" }]);
+    try {
+      await client.query("set search_path = evil, pg_catalog");
+      const { rows } = await client.query(
+        `select outcome from public.venturi_enqueue_v1('[{"kind":"k","dedup_key":"1"}]')`,
+      );
+      expect(rows).toEqual([{ outcome: "enqueued" }]);
+      await client.query("reset search_path");
+      await expect(client.query("select from public.venturi_jobs")).rejects.toThrow("permission");
+    } finally {
+      client.release();
+    }
     await expectInvariants(pool);
   });
 });

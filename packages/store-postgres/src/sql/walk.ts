@@ -1,12 +1,20 @@
 import type { Names } from "../names.ts";
+import { dearMs } from "../walk-budget.ts";
 import { lengthMs } from "./statement.ts";
 
 /**
- * Columns of the part of a claim that comes before its walks: when they begin, and the last number that a row had got
- * by then. What has a lower one and is not seen is not there, or is committed later.
+ * With more kinds than these the smaller statement, which looks up each of them among all, would be the slower one;
+ * and so would be a claim that looks at each of them behind a mark of its own, rather than once at all that have none.
+ */
+export const fewKinds = 100;
+
+/**
+ * Columns of the part of a claim that comes before its walks: the last number that a row had got by then, and when
+ * they begin. What has a lower number and is not seen is not there, or is committed later. In this order: the sequence
+ * may have to be waited for, which is no walking.
  */
 export function began(n: Names): string {
-  return `pg_catalog.clock_timestamp() as began_at, pg_catalog.pg_sequence_last_value(${n.literal(n.of("queue_seq_seq"))}::regclass) as last_seq`;
+  return `pg_catalog.pg_sequence_last_value(${n.literal(n.of("queue_seq_seq"))}::regclass) as last_seq, pg_catalog.clock_timestamp() as began_at`;
 }
 
 /** What {@link began} found, in one row (`w`) from the part `kind`, and how many kinds were looked at: those that are not paused. */
@@ -18,3 +26,25 @@ export const beganOnce =
  * behind all that walks.
  */
 export const walked = `${lengthMs("pg_catalog.clock_timestamp() - w.began_at")} as walk_ms, w.last_seq::float8 as last_seq, w.kinds`;
+
+/** What the walks of a claim have found, as expressions that yield `jsonb`. */
+export interface Told {
+  /** The first row that waits of each kind and tier that has any. */
+  readonly ready: string;
+  /** The first of each that is due, of the scheduled. */
+  readonly due: string;
+  /** When to tell it; where walking was dear it is told in any case. */
+  readonly when: string;
+}
+
+/**
+ * The column `told`: what a claim has found, as JSON text, where somebody wants to know. All that is neither in `ready`
+ * nor paused has nothing that could be claimed.
+ */
+export function told({ ready, due, when }: Told): string {
+  const isDear = `(cardinality($3::int4[]) <= ${fewKinds} and pg_catalog.clock_timestamp() - w.began_at > interval '${dearMs} ms')`;
+  const paused =
+    "(select coalesce(jsonb_agg(u.id), '[]') from unnest($3::int4[]) u(id) where u.id <> all (array(select p.kind_id from kind p)))";
+  return `case when ${when} or ${isDear}
+    then jsonb_build_object('ready', ${ready}, 'due', ${due}, 'paused', ${paused})::text end as told`;
+}
