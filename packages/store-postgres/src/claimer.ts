@@ -109,6 +109,10 @@ export class Claimer {
       const hint = this.#usableHint(request);
       if (hint !== null) return await this.#claimNamed(request, hint);
       return await this.#claimAndLook(request);
+    } catch (error) {
+      // What it was to look for has not been looked for.
+      this.#mayHavePassed = true;
+      throw error;
     } finally {
       this.#putBackMeanwhile = null;
       for (const { kindId, tier, seq } of putBack) this.#ready.putBack(kindId, tier, seq);
