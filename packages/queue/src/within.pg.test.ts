@@ -162,16 +162,41 @@ const lostId = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
 
 it("transactions of different callers do not wait for each other", async () => {
   const queue = new Queue(database.pool);
+  let open: () => void = () => undefined;
+  const gate = new Promise<void>((resolve) => {
+    open = resolve;
+  });
   await transaction(async (slow) => {
+    let isAsked = false;
+    const gated = {
+      query: async (text: string, params: unknown[]) => {
+        isAsked = true;
+        await gate;
+        return slow.query(text, params);
+      },
+    };
     await slow.query("begin");
-    const blocked = queue.within(slow).enqueue(Count({ n: 1 }));
+    const blocked = queue.within(gated).enqueue(Count({ n: 1 }));
+    await expect.poll(() => isAsked).toBe(true);
     await transaction(async (quick) => {
       await quick.query("begin");
-      await queue.within(quick).enqueue(Count({ n: 2 }));
+      let kept = "";
+      const enqueuing = queue.within(quick).enqueue(Count({ n: 2 }));
+      void enqueuing.then((id) => {
+        kept = id;
+      });
+      try {
+        await expect.poll(() => kept).not.toBe("");
+      } finally {
+        open();
+        await enqueuing;
+      }
       await quick.query("commit");
+      const lost = await blocked;
+      await slow.query("rollback");
+      expect(await operator.job(kept)).toMatchObject({ status: "pending" });
+      expect(await operator.job(lost)).toBeNull();
     });
-    await blocked;
-    await slow.query("rollback");
   });
 });
 

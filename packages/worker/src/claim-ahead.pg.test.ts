@@ -246,11 +246,19 @@ describe("a worker that others may have taken for dead", () => {
     const ids = await enqueue(4);
     const end = deferred();
     let isSilent = false;
+    let beatAt = performance.now();
+    let silentMs = 0;
     let handedBack = 0;
     const silent = wrapStore(store, (plain) => ({
       beat: async (request) => {
-        if (isSilent) throw Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" });
-        return plain.beat(request);
+        const at = performance.now();
+        if (isSilent) {
+          silentMs = at - beatAt;
+          throw Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" });
+        }
+        const result = await plain.beat(request);
+        beatAt = at;
+        return result;
       },
       handBack: async (request) => {
         handedBack += request.claims.length;
@@ -262,7 +270,8 @@ describe("a worker that others may have taken for dead", () => {
     await running(worker, async () => {
       await until(async () => (await claimed()).length === 4);
       isSilent = true;
-      await new Promise((resolve) => setTimeout(resolve, 500));
+      // A beat has failed after the worker's timeout: others may have taken it for dead.
+      await until(() => silentMs > 300);
       expect(handedBack).toBe(0);
       isSilent = false;
       await until(() => handedBack === 3);

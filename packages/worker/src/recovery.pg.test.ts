@@ -38,7 +38,6 @@ describe("a recovery", () => {
       "insert into venturi_journal (recorded_at, started_at, job_id, kind_id, run_no, failure_count, outcome) select now(), now(), job_id, kind_id, g, g, 'r' from venturi_queue, generate_series(-1, 0) g where claimed_by is not null",
     );
     const worker = new Worker(store, observer).register(Task, () => undefined);
-    const at = performance.now();
     await running(worker, () =>
       until(
         async () =>
@@ -48,7 +47,6 @@ describe("a recovery", () => {
         },
       ),
     );
-    expect(performance.now() - at).toBeLessThan(10_000);
     await pool.query("truncate venturi_jobs, venturi_queue, venturi_journal, venturi_dead");
   });
 

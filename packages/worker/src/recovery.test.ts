@@ -364,6 +364,21 @@ describe("a claim of its own that has become overdue", () => {
     expect(recovered).toHaveLength(1);
   });
 
+  test("is given up when it could not be recovered for five seconds, in ten tries ever further apart", async () => {
+    await service.start();
+    const waitsMs: number[] = [];
+    let triedAt = clock.now();
+    apply = () => {
+      waitsMs.push(clock.now() - triedAt);
+      triedAt = clock.now();
+      return false;
+    };
+    service.recoverOwn(claimOf("a", { holder: me }));
+    await clock.advance(60_000);
+    expect(waitsMs).toEqual([0, 40, 80, 160, 320, 640, 1_000, 1_000, 1_000, 1_000]);
+    expect(ownDone).toEqual([idOf("a")]);
+  });
+
   test("waits out an outage", async () => {
     await service.start();
     refuse = () => {

@@ -111,20 +111,29 @@ describe("a producer", () => {
     });
   });
 
-  it("cannot put a function of its own in the place of one that the owner's call", async () => {
+  it("cannot put functions of its own in the place of those that the owner's call", async () => {
+    // Functions are looked for in no temporary schema, and in no other that the owner may not use.
+    await pool.query(`create schema mine authorization venturi_producer${suffix};
+      grant usage on schema mine to public`);
     const client = await poolOf("producer").connect();
     try {
       await client.query("begin");
-      await client.query("create temporary table venturi_meta (notify boolean)");
-      await client.query(
-        "create function pg_temp.jsonb_typeof(jsonb) returns text language sql as $$ select 'hijacked' $$",
+      await client.query(`create temporary table venturi_meta (notify boolean);
+        create function mine.jsonb_typeof(jsonb) returns text language sql as 'select (1/0)::text';
+        create function mine.hashtext(text) returns integer language sql as 'select 1/0';
+        set local search_path = mine, pg_temp, pg_catalog`);
+      const enqueued = await client.query(
+        `select outcome from public.venturi_enqueue_v1('[{"kind":"sum","dedup_key":"all","headers":{"a":"b"}}]')`,
       );
-      await client.query("set local search_path = pg_temp, public");
-      const queue = new Queue(client);
-      await queue.enqueue(Plain({ n: 1 }));
-      await client.query("rollback");
+      expect(enqueued.rows).toEqual([{ outcome: "enqueued" }]);
+      const candidates = await client.query(
+        `select ord from public.venturi_merge_candidates_v1('[{"kind":"sum","dedup_key":"all","wait":true}]')`,
+      );
+      expect(candidates.rows).toEqual([{ ord: 1 }]);
     } finally {
+      await client.query("rollback");
       client.release();
+      await pool.query("drop schema mine");
     }
   });
 });

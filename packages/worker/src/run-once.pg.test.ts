@@ -111,18 +111,30 @@ describe("runOnce", () => {
   test("runs jobs whose worker has died, found before the first claim", async () => {
     const Task = defineTask({ kind: "orphaned", payload });
     const id = await queue.enqueue(Task({ n: 1 }));
-    const { worker } = await store.startWorker({
-      name: "dead",
-      kinds: [Task.kind],
-      pollMaxMs: 1_000,
-      workerTimeoutMs: 100,
-      shortestLeaseMs: 1_000,
-    });
-    const kinds = [{ kind: Task.kind, limit: 1, leaseMs: 100, backstop: 20 }];
-    await store.claim({ worker, limit: 1, kinds, turn: { counter: 0, ratio: null } });
-    await new Promise((resolve) => setTimeout(resolve, 250));
-    const rescuer = new Worker(store, { workerTimeout: 300 }).register(Task, () => undefined);
+    const dead = await claimAndDie(store, { kind: Task.kind });
+    await database.pool.query(
+      "update venturi_workers set beat_at = clock_timestamp() - interval '1 h' where id = $1",
+      [dead],
+    );
+    await database.pool.query(
+      "update venturi_queue set lease_expires_at = clock_timestamp() - interval '1 s' where claimed_by = $1",
+      [dead],
+    );
+    const calls: string[] = [];
+    const watched = wrapStore(store, (plain) => ({
+      recover: async (request) => {
+        const result = await plain.recover(request);
+        calls.push("recovered");
+        return result;
+      },
+      claim: (request) => {
+        calls.push("claims");
+        return plain.claim(request);
+      },
+    }));
+    const rescuer = new Worker(watched).register(Task, () => undefined);
     expect(await rescuer.runOnce()).toMatchObject({ completed: 1 });
+    expect(calls.slice(0, 2)).toEqual(["recovered", "claims"]);
     const outcomes = (await queue.journal(id)).map(({ outcome }) => outcome);
     expect(outcomes).toEqual(["stale-recovered", "completed"]);
   });

@@ -31,27 +31,33 @@ async function listeners(): Promise<number[]> {
   return rows.map(({ pid }) => pid);
 }
 
-/** Waits until so many connections listen and no claim comes any more: each worker has looked, and looked again when it listened. */
-async function asleep(counts: { readonly claims: number }, workers = 1): Promise<void> {
-  await until(async () => (await listeners()).length >= workers);
-  for (let seen = -1; seen !== counts.claims; ) {
-    seen = counts.claims;
-    await wait(300);
-  }
-}
-
 /** A store that counts its claims, and tells when one came back empty. */
-function counted(of: PostgresStore) {
-  const counts = { claims: 0, empty: 0 };
+function counted(of: PostgresStore, counts = { claims: 0, empty: 0 }) {
+  let isUp = false;
+  let isAsleep = false;
   const counting = wrapStore(of, (plain) => ({
     claim: async (request) => {
       counts.claims += 1;
+      const wasUp = isUp;
       const result = await plain.claim(request);
-      if (result.jobs.length === 0) counts.empty += 1;
+      if (result.jobs.length === 0) {
+        counts.empty += 1;
+        isAsleep = wasUp;
+      }
       return result;
     },
+    listen: (request) =>
+      of.listen({
+        ...request,
+        onWake: (...hints) => {
+          isUp = true;
+          request.onWake(...hints);
+        },
+      }),
   }));
-  return { counts, counting };
+  /** Waits until the one worker of this store has looked once more since it listens, and found nothing. */
+  const asleep = () => until(() => isAsleep);
+  return { counts, counting, asleep };
 }
 
 describe("an idle worker that may sleep for a minute", () => {
@@ -115,12 +121,13 @@ describe("an idle worker that may sleep for a minute", () => {
     const worker = new Worker(store, { pollMax: "60s" }).register(Task, () => undefined);
     await running(worker, async () => {
       await until(async () => (await listeners()).length > 0);
+      const lost = await listeners();
       await database.pool.query("select pg_terminate_backend(pid) from unnest($1::int4[]) pid", [
-        await listeners(),
+        lost,
       ]);
       const during = await queue.enqueue(Task({ n: 1 }));
       await until(() => isCompleted(during), { withinMs: 5_000 });
-      await wait(1_000);
+      await until(async () => (await listeners()).some((pid) => !lost.includes(pid)));
       const after = await queue.enqueue(Task({ n: 2 }));
       await until(() => isCompleted(after), { withinMs: 5_000 });
     });
@@ -128,10 +135,10 @@ describe("an idle worker that may sleep for a minute", () => {
 
   test("sleeps: no claim while nothing happens", async () => {
     const Task = defineTask({ kind: "asleep", payload });
-    const { counts, counting } = counted(store);
+    const { counts, counting, asleep } = counted(store);
     const worker = new Worker(counting, { pollMax: "60s" }).register(Task, () => undefined);
     await running(worker, async () => {
-      await asleep(counts);
+      await asleep();
       const before = counts.claims;
       await wait(1_000);
       expect(counts.claims).toBe(before);
@@ -228,12 +235,13 @@ test("a job due in sixty days with a pollMax of sixty days makes no hot loop", a
 describe("a storm of notifications", () => {
   test("one job makes each of ten idle workers look about once", async () => {
     const Task = defineTask({ kind: "herd", payload });
-    const { counts, counting } = counted(store);
-    const workers = Array.from({ length: 10 }, () =>
+    const counts = { claims: 0, empty: 0 };
+    const stores = Array.from({ length: 10 }, () => counted(store, counts));
+    const workers = stores.map(({ counting }) =>
       new Worker(counting, { concurrency: 1, pollMax: "60s" }).register(Task, () => undefined),
     );
     await running(workers, async () => {
-      await asleep(counts, workers.length);
+      await Promise.all(stores.map(({ asleep }) => asleep()));
       const before = counts.claims;
       const id = await queue.enqueue(Task({ n: 1 }));
       await until(() => isCompleted(id));

@@ -89,9 +89,11 @@ test("what is swallowed arrives when the network is back", async () => {
   // Had it been forwarded, it would have arrived before what goes there on its own.
   expect(await client(server).ask("3")).toBe("a:3");
   expect(server.received).toEqual(["1", "3"]);
+  expect(proxy.held).toBe(1);
   proxy.mode = "pass";
   await once(one.socket, "data");
   expect(one.heard()).toBe("a:1a:2");
+  expect(proxy.held).toBe(0);
 });
 
 test("a client that goes away while all is swallowed is no longer open", async () => {

@@ -64,6 +64,11 @@ export class TcpProxy {
     return [...this.#pairs].filter(({ client }) => !client.destroyed).length;
   }
 
+  /** How many pieces of what was sent through it have arrived and are not forwarded yet. */
+  get held(): number {
+    return [...this.#pairs].reduce((count, { held }) => count + held.length, 0);
+  }
+
   set mode(mode: ProxyMode) {
     this.#mode = mode;
     for (const pair of this.#pairs) {
