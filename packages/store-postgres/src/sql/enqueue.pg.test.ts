@@ -226,6 +226,8 @@ describe("input that is refused", () => {
     ["lease_ms", { kind: "k", lease_ms: -1 }],
     ["headers", { kind: "k", headers: ["a"] }],
     ["headers", { kind: "k", headers: "a" }],
+    ["headers", { kind: "k", headers: { a: 5 } }],
+    ["headers", { kind: "k", headers: { a: "1", b: ["1"] } }],
     ["uuid", { kind: "k", id: "01ARZ3NDEKTSV4RRFFQ69G5FAV" }],
     ["double precision", { kind: "k", delay_ms: "soon" }],
     ["double precision", { kind: "k", delay_ms: "1e999" }],

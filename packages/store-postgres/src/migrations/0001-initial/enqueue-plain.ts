@@ -19,6 +19,10 @@ export const dueOf = (runAt: string, delayMs: string): string =>
 export const leaseOf = (leaseMs: string): string =>
   `case when ${leaseMs} > 3e14 then 3e14 else ${leaseMs} end`;
 
+/** Headers, an object, that are refused; a null counts as left out. */
+export const refusesHeaders = (headers: string): string =>
+  `jsonb_path_exists(${headers}, 'strict $.* ? (@.type() != "string" && @.type() != "null")')`;
+
 /** Rows of kinds may have been written by hand, under names that no job can have. */
 const isNamed = "length(k.name) between 1 and 200";
 
@@ -85,7 +89,8 @@ export function plainPath(n: Names): string {
       if v_has_options then
         select array_agg(x.tier), array_agg(least(x.due, v_far)), min(least(x.due, v_far)), array_agg(${leaseOf("x.lease_ms")}), array_agg(x.headers),
           bool_and(x.tier is not null and coalesce(x.lease_ms >= 0 and x.lease_ms <> 'NaN', true) and coalesce(x.delay_ms <> 'NaN', true)
-            and (x.delay_ms is null or x.run_at is null) and coalesce(jsonb_typeof(x.headers) = 'object', true) and not x.is_merge)
+            and (x.delay_ms is null or x.run_at is null) and coalesce(case when jsonb_typeof(x.headers) <> 'object' then false else not (${refusesHeaders("x.headers")}) end, true)
+            and not x.is_merge)
         into v_priorities, v_ats, v_soonest, v_leases, v_headers, v_plain
         from (
           select ${tierOf("m.priority")} as tier, ${dueOf("m.run_at", "m.delay_ms")} as due,

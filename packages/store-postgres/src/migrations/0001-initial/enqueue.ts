@@ -1,6 +1,14 @@
 import { noHint } from "../../hint.ts";
 import type { Names } from "../../names.ts";
-import { dueOf, leaseOf, newId, plainPath, singlePath, tierOf } from "./enqueue-plain.ts";
+import {
+  dueOf,
+  leaseOf,
+  newId,
+  plainPath,
+  refusesHeaders,
+  singlePath,
+  tierOf,
+} from "./enqueue-plain.ts";
 import { buckets } from "./tables.ts";
 
 /**
@@ -82,7 +90,7 @@ declare
   -- Of an id that stands in the call twice: its first place.
   v_firsts integer[];
   v_results uuid[]; v_outcomes text[];
-  v_decisions jsonb[]; v_decision jsonb; v_action text; v_found boolean; v_at timestamptz; v_tier smallint;
+  v_decisions jsonb[]; v_decided_ats timestamptz[]; v_decision jsonb; v_action text; v_found boolean; v_at timestamptz; v_tier smallint;
   v_problem text; v_soonest timestamptz; v_candidate record; v_known record; i integer;
   v_plain boolean; v_has_options boolean; v_same_kind boolean; v_name text; v_kind integer;
   v_job jsonb; v_hint text;
@@ -94,10 +102,11 @@ ${singlePath(n)}${plainPath(n)}  else
       array_agg(x.tier order by x.ord), array_agg(x.dedup_key order by x.ord), array_agg(x.merge order by x.ord),
       array_agg(least(x.due, v_far) order by x.ord), array_agg(x.lease_ms order by x.ord),
       array_agg(x.payload order by x.ord), array_agg(x.headers order by x.ord), array_agg(x.decision order by x.ord),
-      (array_agg(p.problem order by x.ord) filter (where p.problem is not null))[1]
-    into v_ids, v_kinds, v_kind_ids, v_priorities, v_keys, v_merges, v_ats, v_leases, v_payloads, v_headers, v_decisions, v_problem
+      array_agg(x.decided_at order by x.ord), (array_agg(p.problem order by x.ord) filter (where p.problem is not null))[1]
+    into v_ids, v_kinds, v_kind_ids, v_priorities, v_keys, v_merges, v_ats, v_leases, v_payloads, v_headers, v_decisions, v_decided_ats, v_problem
     from (
       select r.ord, r.kind, r.dedup_key, ${leaseOf("r.lease_ms")} as lease_ms, r.headers, r.decision,
+        (r.decision ->> 'visible_at')::timestamptz as decided_at,
         coalesce(r.payload, 'null') as payload,
         coalesce(r.id, ${newId}) as id,
         case when r.dedup_key is not null then coalesce(r.merge, 'replace') end as merge,
@@ -111,9 +120,20 @@ ${singlePath(n)}${plainPath(n)}  else
           when r.delay_ms is not null and r.run_at is not null then r.ord || ': delay_ms and run_at exclude each other'
           when r.delay_ms = 'NaN' or r.lease_ms = 'NaN' or r.lease_ms < 0 then r.ord || ': delay_ms and lease_ms must be milliseconds'
           when r.headers is not null and jsonb_typeof(r.headers) <> 'object' then r.ord || ': headers must be an object'
-          when r.decision is not null and (r.dedup_key is null
-            or coalesce(r.decision ->> 'action', '') not in ('insert', 'independent', 'keep', 'replace', 'with'))
+          when ${refusesHeaders("r.headers")} then r.ord || ': headers must be texts'
+          when r.decision is null then null
+          when r.dedup_key is null or coalesce(r.decision ->> 'action', '') not in ('insert', 'independent', 'keep', 'replace', 'with')
             then r.ord || ': decision needs a dedup_key and an action of insert, independent, keep, replace or with'
+          when r.decision ->> 'action' in ('keep', 'replace', 'with') and ((r.decision ->> 'candidate')::uuid is null
+            or (r.decision ->> 'version')::integer is null or (r.decision ->> 'run_count')::integer is null)
+            then r.ord || ': decision of keep, replace or with needs candidate, version and run_count'
+          when r.decision ->> 'action' = 'with' and not r.decision ? 'payload' then r.ord || ': decision of with needs a payload'
+          when coalesce(r.decision ->> 'priority', 'normal') not in ('high', 'normal', 'low')
+            then r.ord || ': decision priority must be high, normal or low'
+          when jsonb_typeof(r.decision -> 'visible_at') not in ('string', 'null')
+            then r.ord || ': decision visible_at must be text'
+          when ${refusesSkipped("r.decision -> 'skipped'")}
+            then r.ord || ': decision skipped must be an array of ids as they were read'
         end as problem
       from rows from (jsonb_to_recordset(jobs) as ${columns}
       ) with ordinality r(id, kind, payload, priority, dedup_key, merge, delay_ms, run_at, lease_ms, headers, decision, ord)
@@ -131,6 +151,13 @@ ${singlePath(n)}${plainPath(n)}  else
         perform from jsonb_to_recordset(jsonb_build_array(jobs -> (i - 1))) as ${columns};
       exception when data_exception then
         raise exception 'cannot enqueue job %: %', i, sqlerrm using errcode = 'VT002', hint = 'Nothing was enqueued.';
+      end;
+      begin
+        v_decision := jobs -> (i - 1) -> 'decision';
+        perform from jsonb_to_record(case when jsonb_typeof(v_decision) = 'object' then v_decision end)
+          as (candidate uuid, version integer, run_count integer, visible_at timestamptz);
+      exception when data_exception then
+        raise exception 'cannot enqueue job %: decision: %', i, sqlerrm using errcode = 'VT002', hint = 'Nothing was enqueued.';
       end;
     end loop;
     raise;
@@ -266,9 +293,9 @@ ${singlePath(n)}${plainPath(n)}  else
       v_outcomes[i] := case v_action when 'keep' then 'kept' when 'replace' then 'replaced' else 'merged' end;
       if v_action <> 'keep' then
         v_at := case when v_action = 'replace' then least(v_candidate.visible_at, v_ats[i])
-          when not v_decision ? 'visible_at' then v_candidate.visible_at
+          when v_decided_ats[i] is null then v_candidate.visible_at
           -- A time that has passed means now, unless the job has been due for longer already.
-          else least(greatest((v_decision ->> 'visible_at')::timestamptz, least(v_candidate.visible_at, v_clock)), v_far) end;
+          else least(greatest(v_decided_ats[i], least(v_candidate.visible_at, v_clock)), v_far) end;
         v_tier := case when v_action = 'replace' then v_priorities[i] else
           coalesce(case v_decision ->> 'priority' when 'high' then 0 when 'normal' then 1 when 'low' then 2 end, v_candidate.priority) end;
         update ${n.of("jobs")} b set headers = v_headers[i], priority = v_tier, version = coalesce(b.version, 0) % 2147483647 + 1,
@@ -319,6 +346,11 @@ $fn$`,
 
 const columns = `(id uuid, kind text, payload jsonb, priority text, dedup_key text,
       merge text, delay_ms double precision, run_at timestamptz, lease_ms double precision, headers jsonb, decision jsonb)`;
+
+/** Compared as texts with ids as the database writes them: written otherwise, one would be passed over in vain. */
+const refusesSkipped = (skipped: string): string =>
+  `jsonb_typeof(${skipped}) not in ('array', 'null') or jsonb_typeof(${skipped}) = 'array' and jsonb_path_exists(${skipped},
+            '$[*] ? (@.type() != "string" || !(@ like_regex "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"))')`;
 
 function nextSeq(n: Names): string {
   return `nextval(${n.literal(n.of("queue_seq_seq"))})`;
