@@ -18,7 +18,7 @@ export interface JobContext<Carry = unknown, Tx = never> {
   readonly failureCount: number;
   /** What earlier runs left behind; change or replace it, and it is kept when this run pauses or is retried. */
   carry: Carry;
-  /** Keeps a JSON value with this run's journal entry; the last one given counts. */
+  /** Keeps a JSON value with this run's journal entry; the last one given counts, and `undefined` is none. */
   attach(value: unknown): void;
   /**
    * What happened to this job so far, in order; with `limit`, its latest entries.

@@ -2,6 +2,7 @@ import { defineTask, VenturiError } from "@venturi/core";
 import { testDatabase } from "@venturi-tooling/testing";
 import * as v from "valibot";
 import { describe, expect, it } from "vitest";
+import type { EnqueueOptions } from "./enqueue.ts";
 import { Queue } from "./queue.ts";
 import { Count, SendEmail } from "./testing/tasks.ts";
 
@@ -76,6 +77,19 @@ describe("bad input is a typed error, and nothing is written", () => {
       () => queue.enqueueAt(Count({ n: 1 }), undefined as never),
       "invalid-argument",
       /runAt/,
+    ],
+    [
+      "another date in the options",
+      () =>
+        queue.enqueueAt(Count({ n: 1 }), new Date(), { runAt: new Date(8e12) } as EnqueueOptions),
+      "invalid-argument",
+      /runAt is given twice/,
+    ],
+    [
+      "a date with a delay",
+      () => queue.enqueueAt(Count({ n: 1 }), new Date(), { delay: 1 } as EnqueueOptions),
+      "invalid-argument",
+      /delay.*runAt/,
     ],
     [
       "another priority",

@@ -51,9 +51,12 @@ export class Producer {
     if (runAt === undefined) {
       throw invalidArgument("runAt", "is missing", "pass a Date, or enqueue for a job due at once");
     }
-    const given = readArgument("options", () => ({ ...options, runAt }));
+    const given = readArgument("options", (): EnqueueOptions => ({ ...options }));
+    if (given.runAt !== undefined) {
+      throw invalidArgument("runAt", "is given twice", "leave it out of the options of enqueueAt");
+    }
     // Awaited, so that the stack of an error goes on to the caller.
-    return await this.enqueue(job, given);
+    return await this.enqueue(job, { ...given, runAt });
   }
 
   async enqueueMany(items: readonly EnqueueItem[], options: WaitOptions = {}): Promise<JobId[]> {

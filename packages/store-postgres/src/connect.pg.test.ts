@@ -218,7 +218,7 @@ describe("options that are refused, by name", () => {
     ["pool", { pool: db }],
     ["pool", { pool: client }],
     ["pool", { pool: new pg.Pool({ connectionString: url, binary: true } as pg.PoolConfig) }],
-    ["pool", { db: pool }],
+    ["db", { db: pool }],
     ["options", pool],
     ["options", client],
     ["options", db],
@@ -284,14 +284,20 @@ describe("within", () => {
   const store = new PostgresStore({ pool });
   const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) });
 
+  const outside = { query: () => Promise.resolve({ rows: [] }), isTransaction: false };
   it.each([
-    ["a pool", pool],
-    ["a Kysely instance", db],
-    ["nothing", undefined],
-    ["an object", {}],
-  ])("%s is no transaction", (_, tx) => {
+    ["a pool", pool, /is a pool, .*pass the client/],
+    ["a Kysely instance", db, /is a Kysely instance outside of its transactions: pass the trx/],
+    ["what an adapter made of a database", outside, /is outside of a transaction: adapt/],
+    ["nothing", undefined, /is not a transaction of this store/],
+    ["an object", {}, /is not a transaction of this store/],
+  ])("%s is no transaction, and the error says what it is", (_, tx, message) => {
     expect(() => store.within(tx as never)).toThrow(
-      expect.objectContaining({ code: "invalid-argument", argument: "tx" }),
+      expect.objectContaining({
+        code: "invalid-argument",
+        argument: "tx",
+        message: expect.stringMatching(message),
+      }),
     );
   });
 
@@ -307,5 +313,30 @@ describe("within", () => {
       .execute((trx) => store.within(trx).enqueue({ jobs: [job("k", { id: ids[1] as string })] }));
     const found = await Promise.all(ids.map((id) => store.findJob({ id })));
     expect(found.map((result) => result.job !== null)).toEqual([false, true]);
+  });
+});
+
+describe("what is neither a pool nor a Kysely instance", () => {
+  const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) });
+  const client = new pg.Client({ connectionString: url });
+
+  it.each([
+    ["nothing", {}, "pool", /pool or db must be given/],
+    ["both", { pool, db }, "pool", /pool and db are both given/],
+    ["another object as pool", { pool: {} }, "pool", /not a pg pool \(got an object\)/],
+    ["null as pool", { pool: null }, "pool", /not a pg pool \(got null\)/],
+    ["a text as pool", { pool: "postgres://u:secret@h/d" }, "pool", /got a string/],
+    ["a client as pool", { pool: client }, "pool", /is a pg client/],
+    ["a Kysely instance as pool", { pool: db }, "pool", /pass it as \{ db \}/],
+    ["another object as db", { db: {} }, "db", /not a Kysely instance \(got an object\)/],
+    ["a pool as db", { db: pool }, "db", /pass it as \{ pool \}/],
+  ])("%s is refused in words of its own", (_, options, argument, message) => {
+    expect(() => new PostgresStore(options as never)).toThrow(
+      expect.objectContaining({
+        code: "invalid-argument",
+        argument,
+        message: expect.stringMatching(message),
+      }),
+    );
   });
 });

@@ -1,4 +1,4 @@
-import { invalidArgument, refuseBinary } from "@venturi/core";
+import { invalidArgument, refuseBinary, show, type VenturiError } from "@venturi/core";
 import pg from "pg";
 import type { Row, SqlConnection, SqlSource } from "./database.ts";
 import {
@@ -40,11 +40,28 @@ export function createSource(
     return pgSource(pool, { preparedStatements, owned, logger });
   }
   if (isKysely(db) && pool === undefined) return kyselySource(db);
-  throw invalidArgument(
-    "pool",
-    "or db must be given, one of them",
-    "pass { pool: new pg.Pool(…) } or { db: new Kysely(…) }",
-  );
+  throw notSource(pool, db);
+}
+
+/** What is wrong with a pool and an instance of which not exactly one is what it should be. */
+function notSource(pool: unknown, db: unknown): VenturiError {
+  const one = "pass { pool: new pg.Pool(…) } or { db: new Kysely(…) }";
+  if (pool !== undefined && db !== undefined)
+    return invalidArgument("pool", "and db are both given, and one of them is wanted", one);
+  if (db !== undefined) {
+    if (isPool(db)) return invalidArgument("db", "is a pg pool", "pass it as { pool }");
+    return invalidArgument("db", `is not a Kysely instance (got ${kindOf(db)})`, one);
+  }
+  if (pool === undefined) return invalidArgument("pool", "or db must be given, one of them", one);
+  if (isKysely(pool)) return invalidArgument("pool", "is a Kysely instance", "pass it as { db }");
+  if (isClient(pool))
+    return invalidArgument("pool", "is a pg client, which is one connection", one);
+  return invalidArgument("pool", `is not a pg pool (got ${kindOf(pool)})`, one);
+}
+
+/** Not the text itself: it may be a connection string. */
+function kindOf(value: unknown): string {
+  return typeof value === "string" ? "a string" : show(value);
 }
 
 /** A client for listening, made like the pool's own: same server, same credentials, same TLS. */
@@ -82,7 +99,33 @@ export function connectionOf(tx: PostgresTransaction, preparedStatements: boolea
     refuseBinary("tx", given);
     return pgTransaction(tx as PgQueryable, preparedStatements);
   }
-  throw invalidArgument(
+  throw notTransaction(given, isTransaction === false);
+}
+
+/** In the words that a queue without a store has for it. */
+function notTransaction(tx: object, isOutside: boolean): VenturiError {
+  if (isPool(tx)) {
+    return invalidArgument(
+      "tx",
+      "is a pool, and a transaction lives on one connection",
+      "pass the client on which you began it",
+    );
+  }
+  if (isKysely(tx)) {
+    return invalidArgument(
+      "tx",
+      "is a Kysely instance outside of its transactions",
+      "pass the trx of db.transaction().execute((trx) => …)",
+    );
+  }
+  if (isOutside) {
+    return invalidArgument(
+      "tx",
+      "is outside of a transaction",
+      "adapt what the library hands to the callback of its transaction",
+    );
+  }
+  return invalidArgument(
     "tx",
     "is not a transaction of this store",
     "pass the pg client on which you sent BEGIN, the trx of a Kysely transaction, or what an adapter made of another library's",
@@ -106,9 +149,13 @@ function isPool(value: unknown): value is PgPoolLike {
     typeof pool.query === "function" &&
     typeof pool.connect === "function" &&
     typeof pool.on === "function" &&
-    // A client has these too, but is one connection.
-    !("escapeIdentifier" in pool)
+    !isClient(pool)
   );
+}
+
+/** It has what a pool has, but is one connection. */
+function isClient(value: unknown): boolean {
+  return typeof value === "object" && value !== null && "escapeIdentifier" in value;
 }
 
 function isKysely(value: unknown): value is KyselyInstance {

@@ -213,6 +213,17 @@ describe("an attachment", () => {
     }
   });
 
+  test("of undefined is none, and takes back an earlier one", async () => {
+    const Task = defineTask({ kind: "attach_nothing", payload: v.string() });
+    const id = await queue.enqueue(Task("x"));
+    const worker = new Worker(store).register(Task, (_, ctx) => {
+      ctx.attach("first");
+      ctx.attach(undefined);
+    });
+    await worker.runOnce();
+    expect(await lastEntry(id)).toMatchObject({ attachment: null, note: null });
+  });
+
   test("that JSON cannot hold is dropped, the outcome stays and the note says so", async () => {
     const Task = defineTask({ kind: "bad_attachment", payload: anything });
     const circular: Record<string, unknown> = {};

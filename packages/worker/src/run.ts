@@ -23,8 +23,6 @@ export interface LeaseAnswer {
  */
 export type Completion = "none" | "asked" | "written";
 
-const nothing = Symbol("nothing");
-
 /** One claim that this worker holds, from the store's answer to the confirmed end of the run. */
 export class Run implements Leased {
   readonly job: ClaimedJob;
@@ -58,7 +56,7 @@ export class Run implements Leased {
   afterthought: string | null = null;
   #abort: AbortController | null = null;
   #reason: VenturiError | null = null;
-  #attachment: unknown = nothing;
+  #attachment: unknown;
 
   constructor(job: ClaimedJob, registration: Registration, sentAt: number, receivedAt: number) {
     this.job = job;
@@ -116,7 +114,7 @@ export class Run implements Leased {
   }
 
   encodeAttachment(): string | null {
-    if (this.#attachment === nothing) return null;
+    if (this.#attachment === undefined) return null;
     return encodeJson(this.#attachment, "attachment", this.job.kind);
   }
 }
