@@ -194,8 +194,8 @@ export interface FindStaleRequest {
   /** Silent workers whose claims are looked for: all of them, or the overdue ones only. */
   readonly holders: readonly { readonly worker: WorkerId; readonly overdueOnly: boolean }[];
   /**
-   * Also claims that nobody answers for: their worker has no row or has ended, or they have been overdue for a minute,
-   * in which a worker that lives deals with its own.
+   * Also claims that nobody answers for: their worker has no row; or it has ended, and they are overdue or it has been
+   * silent for its own timeout; or they have been overdue for a minute, in which a worker that lives deals with its own.
    */
   readonly orphans: boolean;
   readonly limit: number;
