@@ -14,12 +14,13 @@ export function reportLines({ progress, summary, elapsedMs }: DemoReport): strin
   const { byStatus, runs, retries, dead } = summary;
   const jobs = [...byStatus.values()].reduce((sum, jobsOfStatus) => sum + jobsOfStatus, 0);
   const seconds = elapsedMs / 1000;
+  const ended = (byStatus.get("completed") ?? 0) + dead.length;
   const outcomes = [...byStatus].map(([status, number]) => `${count(number)} ${status}`);
   const lines = [
     "",
     `${count(jobs)} jobs in ${seconds.toFixed(1)} s, ${count(jobs / seconds)} jobs/s`,
     `  outcomes  ${outcomes.join(", ")}`,
-    `  runs      ${count(runs)}, of which ${count(retries)} were followed by a retry`,
+    `  runs      ${count(runs)}: ${count(ended)} ended their jobs, ${count(retries)} failed and were tried again, ${count(runs - ended - retries)} paused or were released`,
     `  indexed   ${count(progress.indexed)} files, ${count(progress.bytes)} bytes, ${count(progress.lines)} lines, ${count(progress.words)} words`,
     `  dead      ${count(dead.length)}`,
   ];
