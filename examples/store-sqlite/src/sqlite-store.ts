@@ -6,13 +6,13 @@ import {
   type FindCandidatesRequest,
   type FindStaleRequest,
   type HandBackRequest,
-  type JobId,
   type JobQuery,
   type JobRequest,
   PORT_VERSION,
   type ReadJournalRequest,
   type RecoverRequest,
   type SettleRequest,
+  type Signalled,
   type Store,
   type WorkerId,
   type WorkerRegistration,
@@ -29,10 +29,6 @@ import { extendLease, handBack, recover, settle } from "./settling.ts";
 export interface SqliteStoreOptions {
   /** Epoch milliseconds; the system's clock unless given. */
   readonly now?: () => number;
-}
-
-interface Signalled {
-  readonly signal?: AbortSignal | undefined;
 }
 
 /**
@@ -53,127 +49,135 @@ export class SqliteStore implements Store {
 
   // ── producing ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-  async enqueue({ jobs, signal }: EnqueueRequest) {
-    signal?.throwIfAborted();
-    return { jobs: this.#write("enqueue", (database) => enqueue(database, jobs)) };
+  async enqueue(request: EnqueueRequest) {
+    return {
+      jobs: this.#write(request, "enqueue", (database) => enqueue(database, request.jobs)),
+    };
   }
 
-  async findCandidates({ keys, signal }: FindCandidatesRequest) {
-    signal?.throwIfAborted();
-    const candidates = this.#read("read what may be merged with", (database) =>
-      keys.map((key) => findCandidates(database, key)),
+  async findCandidates(request: FindCandidatesRequest) {
+    const candidates = this.#read(request, "read what may be merged with", (database) =>
+      request.keys.map((key) => findCandidates(database, key)),
     );
     return { candidates };
   }
 
   // ── working ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  async startWorker(request: WorkerRegistration) {
-    return { worker: this.#write("start a worker", (database) => startWorker(database, request)) };
+  async startWorker(request: WorkerRegistration & Signalled) {
+    const doing = "start a worker";
+    return { worker: this.#write(request, doing, (database) => startWorker(database, request)) };
   }
 
-  async stopWorker({ worker }: { readonly worker: WorkerId }) {
-    this.#write("stop a worker", (database) => stopWorker(database, worker));
+  async stopWorker(request: { readonly worker: WorkerId } & Signalled) {
+    this.#write(request, "stop a worker", (database) => stopWorker(database, request.worker));
   }
 
   async claim(request: ClaimRequest) {
-    return this.#write("claim jobs", (database) => claim(database, request));
+    return this.#write(request, "claim jobs", (database) => claim(database, request));
   }
 
-  async settle({ worker, settlements }: SettleRequest) {
-    const verdicts = this.#write("settle runs", (database) =>
+  async settle(request: SettleRequest) {
+    const { worker, settlements } = request;
+    const verdicts = this.#write(request, "settle runs", (database) =>
       settlements.map((settlement) => settle(database, worker, settlement)),
     );
     return { verdicts };
   }
 
-  async handBack({ worker, claims }: HandBackRequest) {
-    const verdicts = this.#write("hand claims back", (database) =>
+  async handBack(request: HandBackRequest) {
+    const { worker, claims } = request;
+    const verdicts = this.#write(request, "hand claims back", (database) =>
       claims.map((ref) => handBack(database, worker, ref)),
     );
     return { verdicts };
   }
 
-  async extendLease({ worker, extensions }: ExtendLeaseRequest) {
-    const results = this.#write("extend leases", (database) =>
+  async extendLease(request: ExtendLeaseRequest) {
+    const { worker, extensions } = request;
+    const results = this.#write(request, "extend leases", (database) =>
       extensions.map((extension) => extendLease(database, worker, extension)),
     );
     return { results };
   }
 
-  async beat(request: WorkerRegistration & { readonly worker: WorkerId }) {
-    const answer = this.#write("beat", (database) => beat(database, request.worker, request));
+  async beat(request: WorkerRegistration & { readonly worker: WorkerId } & Signalled) {
+    const answer = this.#write(request, "beat", (database) =>
+      beat(database, request.worker, request),
+    );
     // A file has no server that could have been away: it is there for as long as this process uses it.
     return { ...answer, serverUpMs: this.#database.now() - this.#startedAt };
   }
 
   async findStale(request: FindStaleRequest) {
     const doing = "look for stale claims";
-    return { claims: this.#write(doing, (database) => findStale(database, request)) };
+    return { claims: this.#write(request, doing, (database) => findStale(database, request)) };
   }
 
-  async recover({ recoveries }: RecoverRequest) {
-    const applied = this.#write("recover stale claims", (database) =>
-      recoveries.map((recovery) => recover(database, recovery)),
+  async recover(request: RecoverRequest) {
+    const applied = this.#write(request, "recover stale claims", (database) =>
+      request.recoveries.map((recovery) => recover(database, recovery)),
     );
     return { applied };
   }
 
   // ── operating ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-  async findJob({ id, signal }: { readonly id: JobId } & Signalled) {
-    signal?.throwIfAborted();
-    const job = this.#read("read a job", (database) => {
-      const row = database.job(id);
+  async findJob(request: JobRequest) {
+    const job = this.#read(request, "read a job", (database) => {
+      const row = database.job(request.id);
       return row === undefined ? null : toJobRecord(database, row);
     });
     return { job };
   }
 
   async queryJobs(query: JobQuery) {
-    query.signal?.throwIfAborted();
-    return { jobs: this.#read("read jobs", (database) => queryJobs(database, query)) };
+    return { jobs: this.#read(query, "read jobs", (database) => queryJobs(database, query)) };
   }
 
-  async readJournal({ jobId, limit, signal }: ReadJournalRequest) {
-    signal?.throwIfAborted();
+  async readJournal(request: ReadJournalRequest) {
+    const { jobId, limit } = request;
     const doing = "read the journal";
-    return { entries: this.#read(doing, (database) => readEntries(database, jobId, limit)) };
+    return {
+      entries: this.#read(request, doing, (database) => readEntries(database, jobId, limit)),
+    };
   }
 
-  async stats({ signal }: Signalled) {
-    signal?.throwIfAborted();
-    return { stats: this.#read("read stats", stats) };
+  async stats(request: Signalled) {
+    return { stats: this.#read(request, "read stats", stats) };
   }
 
   async cleanup(request: CleanupRequest) {
     let deleted = 0;
     let batch = -1;
     while (batch !== 0) {
-      request.signal?.throwIfAborted();
-      batch = this.#write("clean up", (database) => cleanupBatch(database, request));
+      batch = this.#write(request, "clean up", (database) => cleanupBatch(database, request));
       deleted += batch;
     }
     if (request.kind === null)
-      this.#write("clean up workers", (database) =>
+      this.#write(request, "clean up workers", (database) =>
         cleanupWorkers(database, request.finishedBefore),
       );
     return { deleted };
   }
 
-  async retry({ id }: JobRequest) {
-    return { applied: this.#write("retry a job", (database) => retry(database, id)) };
+  async retry(request: JobRequest) {
+    const { id } = request;
+    return { applied: this.#write(request, "retry a job", (database) => retry(database, id)) };
   }
 
-  async cancel({ id }: JobRequest) {
-    return { applied: this.#write("cancel a job", (database) => cancel(database, id)) };
+  async cancel(request: JobRequest) {
+    const { id } = request;
+    return { applied: this.#write(request, "cancel a job", (database) => cancel(database, id)) };
   }
 
-  #write<T>(doing: string, work: (database: Database) => T): T {
+  #write<T>({ signal }: Signalled, doing: string, work: (database: Database) => T): T {
+    signal?.throwIfAborted();
     return this.#database.write(doing, () => work(this.#database));
   }
 
-  #read<T>(doing: string, work: (database: Database) => T): T {
+  #read<T>({ signal }: Signalled, doing: string, work: (database: Database) => T): T {
+    signal?.throwIfAborted();
     return this.#database.read(doing, () => work(this.#database));
   }
 }

@@ -112,6 +112,7 @@ export {
   type RecoverRequest,
   type SettleRequest,
   type SettleVerdict,
+  type Signalled,
   type SilentWorker,
   type Store,
   type StoreCapabilities,

@@ -16,3 +16,12 @@ export interface Port {
   readonly portVersion: typeof PORT_VERSION;
   readonly capabilities: StoreCapabilities;
 }
+
+/** What every request may carry: its caller may stop waiting for the answer. */
+export interface Signalled {
+  /**
+   * Ends the waiting: the call rejects with the signal's reason as soon as it aborts, and begins nothing where it has
+   * aborted already. It undoes nothing: what was sent may still be carried out.
+   */
+  readonly signal?: AbortSignal | undefined;
+}

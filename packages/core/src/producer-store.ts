@@ -2,7 +2,7 @@ import type { Headers } from "./headers.ts";
 import type { JobId } from "./job-id.ts";
 import type { ConstantMerge } from "./merge.ts";
 import type { MergeCandidate, MergeChoice } from "./merge-plan.ts";
-import type { Port } from "./port.ts";
+import type { Port, Signalled } from "./port.ts";
 import type { Priority } from "./priority.ts";
 
 /** One job to store. The producer has made its id and validated its payload. */
@@ -33,9 +33,8 @@ export interface EnqueueJob {
  */
 export type EnqueueOutcome = "enqueued" | "kept" | "replaced" | "merged" | "repeated";
 
-export interface EnqueueRequest {
+export interface EnqueueRequest extends Signalled {
   readonly jobs: readonly EnqueueJob[];
-  readonly signal?: AbortSignal | undefined;
 }
 
 export interface EnqueuedJob {
@@ -57,7 +56,7 @@ export interface ProducerStore extends Port {
   findCandidates(request: FindCandidatesRequest): Promise<FindCandidatesResult>;
 }
 
-export interface FindCandidatesRequest {
+export interface FindCandidatesRequest extends Signalled {
   readonly keys: readonly {
     readonly kind: string;
     readonly dedupKey: string;
@@ -68,7 +67,6 @@ export interface FindCandidatesRequest {
   }[];
   /** After a lost race: looks once those who are merging into these keys at the moment have ended. */
   readonly wait?: boolean;
-  readonly signal?: AbortSignal | undefined;
 }
 
 export interface FindCandidatesResult {

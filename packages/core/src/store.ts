@@ -3,7 +3,7 @@ import type { Headers } from "./headers.ts";
 import type { JobId } from "./job-id.ts";
 import type { EndStatus, JobRecord, JobStatus, JournalEntry, Stats } from "./journal.ts";
 import type { Logger } from "./logger.ts";
-import type { Port } from "./port.ts";
+import type { Port, Signalled } from "./port.ts";
 import type { Priority } from "./priority.ts";
 import type { ProducerStore } from "./producer-store.ts";
 import type { Recovery, StaleClaim } from "./recovery.ts";
@@ -15,9 +15,9 @@ import type { Settlement } from "./settlement.ts";
  * Every verb is shaped for batches: one call is one round trip for many jobs, requests and results are objects,
  * so that a field can be added without breaking an adapter. Payloads, carries and attachments cross the ports as
  * JSON text: a store keeps and returns them, it never looks inside. Every instant and every delay is measured by
- * the store's own clock; no port takes "now" from its caller.
+ * the store's own clock; no port takes "now" from its caller. Whoever calls may stop waiting: see {@link Signalled}.
  */
-export { PORT_VERSION, type StoreCapabilities } from "./port.ts";
+export { PORT_VERSION, type Signalled, type StoreCapabilities } from "./port.ts";
 export type {
   EnqueuedJob,
   EnqueueJob,
@@ -55,7 +55,7 @@ export interface ClaimKind {
   readonly backstop: number | null;
 }
 
-export interface ClaimRequest {
+export interface ClaimRequest extends Signalled {
   readonly worker: WorkerId;
   /** How many jobs at most, at least 1. */
   readonly limit: number;
@@ -69,7 +69,6 @@ export interface ClaimRequest {
    * store which knows that the last claim left nothing may look for this job alone; any store may ignore it.
    */
   readonly hint?: JobId;
-  readonly signal?: AbortSignal | undefined;
 }
 
 export interface ClaimedJob {
@@ -116,19 +115,17 @@ export interface ClaimResult {
  */
 export type SettleVerdict = "applied" | "done" | "busy" | "lost";
 
-export interface SettleRequest {
+export interface SettleRequest extends Signalled {
   readonly worker: WorkerId;
   readonly settlements: readonly Settlement[];
-  readonly signal?: AbortSignal | undefined;
 }
 
-export interface ExtendLeaseRequest {
+export interface ExtendLeaseRequest extends Signalled {
   readonly worker: WorkerId;
   readonly extensions: readonly (ClaimRef & {
     /** From the store's clock, in milliseconds; a lease is never shortened. */
     readonly leaseMs: number;
   })[];
-  readonly signal?: AbortSignal | undefined;
 }
 
 export type ExtendLeaseResult =
@@ -160,10 +157,9 @@ export interface UndoneClaim extends ClaimRef {
   readonly leaseExpiresAt?: Date | undefined;
 }
 
-export interface HandBackRequest {
+export interface HandBackRequest extends Signalled {
   readonly worker: WorkerId;
   readonly claims: readonly UndoneClaim[];
-  readonly signal?: AbortSignal | undefined;
 }
 
 /** A worker whose own row says that it should have been heard of by now. */
@@ -190,7 +186,7 @@ export interface BeatResult {
   readonly serverUpMs: number;
 }
 
-export interface FindStaleRequest {
+export interface FindStaleRequest extends Signalled {
   /** Silent workers whose claims are looked for: all of them, or the overdue ones only. */
   readonly holders: readonly { readonly worker: WorkerId; readonly overdueOnly: boolean }[];
   /**
@@ -199,12 +195,10 @@ export interface FindStaleRequest {
    */
   readonly orphans: boolean;
   readonly limit: number;
-  readonly signal?: AbortSignal | undefined;
 }
 
-export interface RecoverRequest {
+export interface RecoverRequest extends Signalled {
   readonly recoveries: readonly Recovery[];
-  readonly signal?: AbortSignal | undefined;
 }
 
 export interface WorkerStore<Tx = never> extends Port {
@@ -212,16 +206,17 @@ export interface WorkerStore<Tx = never> extends Port {
   readonly "~tx"?: (tx: Tx) => void;
 
   /** Opens a worker session; rejects with `not-migrated` where the schema is missing. */
-  startWorker(
-    request: WorkerRegistration & { readonly signal?: AbortSignal | undefined },
-  ): Promise<{ readonly worker: WorkerId }>;
-  /** Ends a session cleanly: it is no longer waited for or woken. Its claims must have been settled or handed back. */
-  stopWorker(request: {
-    readonly worker: WorkerId;
-    readonly signal?: AbortSignal | undefined;
-  }): Promise<void>;
+  startWorker(request: WorkerRegistration & Signalled): Promise<{ readonly worker: WorkerId }>;
+  /**
+   * Ends a session cleanly: it is no longer waited for or woken. Its claims must have been settled or handed back. A
+   * beat that is under way, also one that nobody waits for any more, must not open the session again.
+   */
+  stopWorker(request: { readonly worker: WorkerId } & Signalled): Promise<void>;
 
-  /** Claims up to `limit` due jobs, each held by nobody else. An empty claim changes nothing. */
+  /**
+   * Claims up to `limit` due jobs, each held by nobody else. An empty claim changes nothing. One that nobody waits for
+   * any more may leave jobs to the session, which are theirs who look for them there or recover them.
+   */
   claim(request: ClaimRequest): Promise<ClaimResult>;
   /** Ends runs. Each settlement applies only where (job, worker, run count) still holds the claim; verdicts in order. */
   settle(request: SettleRequest): Promise<{ readonly verdicts: readonly SettleVerdict[] }>;
@@ -243,10 +238,7 @@ export interface WorkerStore<Tx = never> extends Port {
 
   /** Publishes that the session lives (restoring its row if it was removed) and returns who has gone silent. */
   beat(
-    request: WorkerRegistration & {
-      readonly worker: WorkerId;
-      readonly signal?: AbortSignal | undefined;
-    },
+    request: WorkerRegistration & { readonly worker: WorkerId } & Signalled,
   ): Promise<BeatResult>;
   /** Claims of silent workers, oldest lease first. */
   findStale(request: FindStaleRequest): Promise<{ readonly claims: readonly StaleClaim[] }>;
@@ -287,15 +279,14 @@ export interface Subscription {
 
 // ── operating ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-export interface ReadJournalRequest {
+export interface ReadJournalRequest extends Signalled {
   readonly jobId: JobId;
   /** Only the latest entries, still in order. */
   readonly limit?: number | undefined;
-  readonly signal?: AbortSignal | undefined;
 }
 
 /** A validated filter; see `resolveJobFilter`. */
-export interface JobQuery {
+export interface JobQuery extends Signalled {
   readonly statuses: readonly JobStatus[] | null;
   readonly kinds: readonly string[] | null;
   readonly ids: readonly JobId[] | null;
@@ -306,19 +297,15 @@ export interface JobQuery {
   readonly limit: number;
   /** Only jobs older than this id. */
   readonly before: JobId | null;
-  readonly signal?: AbortSignal | undefined;
 }
 
 export interface OperatorStore extends Port {
-  findJob(request: {
-    readonly id: JobId;
-    readonly signal?: AbortSignal | undefined;
-  }): Promise<{ readonly job: JobRecord | null }>;
+  findJob(request: JobRequest): Promise<{ readonly job: JobRecord | null }>;
   /** Newest first by id, at most `limit`. */
   queryJobs(query: JobQuery): Promise<{ readonly jobs: readonly JobRecord[] }>;
   readJournal(request: ReadJournalRequest): Promise<{ readonly entries: readonly JournalEntry[] }>;
   /** One consistent snapshot; its cost does not grow with completed jobs. */
-  stats(request: { readonly signal?: AbortSignal | undefined }): Promise<{ readonly stats: Stats }>;
+  stats(request: Signalled): Promise<{ readonly stats: Stats }>;
   /** Deletes ended jobs with their journals, in bounded batches; safe from several processes at once. */
   cleanup(request: CleanupRequest): Promise<{ readonly deleted: number }>;
   /** Puts a dead job back: due now, failures forgotten. */
@@ -327,17 +314,15 @@ export interface OperatorStore extends Port {
   cancel(request: JobRequest): Promise<{ readonly applied: boolean }>;
 }
 
-export interface JobRequest {
+export interface JobRequest extends Signalled {
   readonly id: JobId;
-  readonly signal?: AbortSignal | undefined;
 }
 
-export interface CleanupRequest {
+export interface CleanupRequest extends Signalled {
   /** Exclusive. */
   readonly finishedBefore: Date;
   readonly kind: string | null;
   readonly statuses: readonly EndStatus[];
-  readonly signal?: AbortSignal | undefined;
 }
 
 /** Everything an adapter can implement; `Tx` is the transaction that `within` and `ctx.complete` accept. */

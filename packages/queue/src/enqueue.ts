@@ -53,7 +53,8 @@ export interface JobOptions {
 export interface WaitOptions {
   /**
    * Stops the waiting: the call rejects with the signal's reason. A job that has not been sent yet
-   * is left out; one that has been sent is stored all the same.
+   * is left out; one that has been sent is stored all the same, as a retry, a cancel or a batch of a
+   * cleanup that has been sent is carried out.
    */
   readonly signal?: AbortSignal | undefined;
 }

@@ -318,3 +318,43 @@ describe("cleanup(filter)", () => {
     expect(await queue.cleanup({ finishedBefore: soon() })).toBe(1);
   });
 });
+
+describe("a signal", () => {
+  it("ends the waiting of retry, cancel and cleanup; what was sent is carried out all the same", async () => {
+    const completed = await ended("completed");
+    const dead = await ended("dead");
+    const pending = await queue.enqueue(Count({ n: 2 }));
+    const blocker = await pool.connect();
+    const controller = new AbortController();
+    const { signal } = controller;
+    try {
+      await blocker.query("begin");
+      await blocker.query("lock table venturi_jobs, venturi_queue, venturi_journal, venturi_dead");
+      const calls = [
+        queue.retry(dead, { signal }),
+        queue.cancel(pending, { signal }),
+        queue.cleanup({ finishedBefore: soon(), status: "completed" }, { signal }),
+      ];
+      await blocked(3);
+      controller.abort();
+      for (const call of calls) await expect(call).rejects.toBe(signal.reason);
+    } finally {
+      await blocker.query("commit");
+      blocker.release();
+    }
+    const statusOf = async (id: JobId) => (await queue.job(id))?.status;
+    await expect.poll(() => statusOf(dead)).toBe("pending");
+    await expect.poll(() => statusOf(pending)).toBe("cancelled");
+    expect(await statusOf(completed)).toBe("completed");
+  });
+});
+
+/** Resolves when as many statements wait for a table. */
+async function blocked(count: number): Promise<void> {
+  for (;;) {
+    const { rows } = await pool.query(
+      "select pid from pg_locks where not granted and locktype = 'relation' and database = (select oid from pg_database where datname = current_database())",
+    );
+    if (rows.length === count) return;
+  }
+}

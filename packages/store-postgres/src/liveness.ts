@@ -3,6 +3,7 @@ import {
   type FindStaleRequest,
   type RecoverRequest,
   type Recovery,
+  type Signalled,
   type StaleClaim,
   toUuid,
   type WorkerId,
@@ -21,8 +22,9 @@ const codeVersion = 1;
 export class Liveness {
   readonly #database: Database;
   readonly #statements: Statements;
-
   readonly #onPutBack: OnPutBack;
+  /** Beats under way, also those that nobody waits for: one that came after its session's end would open it again. */
+  readonly #beats = new Map<WorkerId, Promise<unknown>>();
 
   constructor(database: Database, statements: Statements, onPutBack: OnPutBack) {
     this.#database = database;
@@ -30,19 +32,26 @@ export class Liveness {
     this.#onPutBack = onPutBack;
   }
 
-  async startWorker(request: WorkerRegistration): Promise<WorkerId> {
+  async startWorker(request: WorkerRegistration & Signalled): Promise<WorkerId> {
     const values = registration(request);
     const [row] = await this.#database.run(this.#statements.startWorker, values, "start a worker");
-    return row?.["id"] as number;
+    const worker = row?.["id"] as number;
+    // Whoever asked no longer waits, and will never know of it.
+    if (request.signal?.aborted) await this.stopWorker(worker);
+    return worker;
   }
 
   async stopWorker(worker: WorkerId): Promise<void> {
+    await this.#beats.get(worker)?.catch(() => undefined);
     await this.#database.run(this.#statements.stopWorker, [worker], "stop a worker");
   }
 
   async beat(request: WorkerRegistration & { readonly worker: WorkerId }): Promise<BeatResult> {
     const values = [request.worker, ...registration(request)];
-    const rows = await this.#database.run(this.#statements.beat, values, "beat");
+    const rows = await this.#beating(
+      request.worker,
+      this.#database.run(this.#statements.beat, values, "beat"),
+    );
     const [first] = rows;
     const silent = rows.flatMap((row) =>
       row["id"] === null
@@ -63,6 +72,15 @@ export class Liveness {
       others: first?.["others"] as number,
       serverUpMs: first?.["server_up_ms"] as number,
     };
+  }
+
+  async #beating<T>(worker: WorkerId, beat: Promise<T>): Promise<T> {
+    this.#beats.set(worker, beat);
+    try {
+      return await beat;
+    } finally {
+      if (this.#beats.get(worker) === beat) this.#beats.delete(worker);
+    }
   }
 
   async findStale({ holders, orphans, limit }: FindStaleRequest): Promise<readonly StaleClaim[]> {

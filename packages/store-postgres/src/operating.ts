@@ -1,9 +1,9 @@
 import {
   type CleanupRequest,
   type CountsByKind,
-  type JobId,
   type JobQuery,
   type JobRecord,
+  type JobRequest,
   type JournalEntry,
   type ReadJournalRequest,
   type Stats,
@@ -38,7 +38,8 @@ export class Operating {
 
   async queryJobs(query: JobQuery): Promise<readonly JobRecord[]> {
     const { statement, values } = queryJobs(this.#names, query);
-    const rows = await abortable(this.#database.run(statement, values, "read jobs"), query.signal);
+    const reading = () => this.#database.run(statement, values, "read jobs");
+    const rows = await abortable(reading, query.signal);
     return rows.map(toJobRecord);
   }
 
@@ -48,12 +49,13 @@ export class Operating {
     signal,
   }: ReadJournalRequest): Promise<readonly JournalEntry[]> {
     const values = [toUuid(jobId), limit ?? null];
-    const reading = this.#database.run(this.#statements.readJournal, values, "read the journal");
+    const statement = this.#statements.readJournal;
+    const reading = () => this.#database.run(statement, values, "read the journal");
     return (await abortable(reading, signal)).map(toJournalEntry);
   }
 
   async stats(signal: AbortSignal | undefined): Promise<Stats> {
-    const reading = this.#database.run(this.#statements.stats, [], "read stats");
+    const reading = () => this.#database.run(this.#statements.stats, [], "read stats");
     const rows = await abortable(reading, signal);
     const of = (column: string): CountsByKind => countsByKind(rows, column);
     return {
@@ -66,7 +68,12 @@ export class Operating {
     };
   }
 
-  async cleanup({ finishedBefore, kind, statuses, signal }: CleanupRequest): Promise<number> {
+  cleanup(request: CleanupRequest): Promise<number> {
+    return abortable(() => this.#cleanup(request), request.signal);
+  }
+
+  /** Begins no further batch once the signal has aborted. */
+  async #cleanup({ finishedBefore, kind, statuses, signal }: CleanupRequest): Promise<number> {
     const doing = "clean up ended jobs";
     const before = finishedBefore.getTime();
     const codes = statuses.map((status) => endCodes[status]);
@@ -93,9 +100,10 @@ export class Operating {
     return deleted;
   }
 
-  async apply(verb: "retry" | "cancel", id: JobId): Promise<boolean> {
-    const rows = await this.#database.run(this.#statements[verb], [toUuid(id)], `${verb} a job`);
-    return rows.length > 0;
+  async apply(verb: "retry" | "cancel", { id, signal }: JobRequest): Promise<boolean> {
+    const applying = () =>
+      this.#database.run(this.#statements[verb], [toUuid(id)], `${verb} a job`);
+    return (await abortable(applying, signal)).length > 0;
   }
 }
 

@@ -13,7 +13,6 @@ import {
   type FindStaleRequest,
   type HandBackRequest,
   invalidArgument,
-  type JobId,
   type JobQuery,
   type JobRecord,
   type JobRequest,
@@ -29,6 +28,7 @@ import {
   readSignal,
   type SettleRequest,
   type SettleVerdict,
+  type Signalled,
   type StaleClaim,
   type Stats,
   type Store,
@@ -163,7 +163,7 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
     const pool = new pg.Pool(config);
     const store = new PostgresStore({ ...rest, pool }, { pool });
     try {
-      await abortable(answered(pool, urls.length), signal);
+      await abortable(() => answered(pool, urls.length), signal);
       return store;
     } catch (error) {
       const closed = store.close();
@@ -174,17 +174,17 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
     }
   }
 
-  /** Creates or upgrades the tables and functions; safe from many processes at once. Rejects with `migration`. */
-  async migrate(options: { readonly signal?: AbortSignal | undefined } = {}): Promise<void> {
+  /**
+   * Creates or upgrades the tables and functions; safe from many processes at once. Rejects with `migration`. A signal
+   * ends the waiting: steps that have begun are carried out all the same.
+   */
+  async migrate(options: Signalled = {}): Promise<void> {
     const signal = readSignal(options, "migrate");
-    await abortable(migrate(this.#database, this.#names), signal);
+    await abortable(() => migrate(this.#database, this.#names), signal);
   }
 
   /** Changes settings that are kept in the database, since the producers' functions read them. */
-  async configure(
-    settings: { readonly notify: boolean },
-    options: { readonly signal?: AbortSignal | undefined } = {},
-  ): Promise<void> {
+  async configure(settings: { readonly notify: boolean }, options: Signalled = {}): Promise<void> {
     if (typeof settings?.notify !== "boolean") {
       throw invalidArgument(
         "notify",
@@ -194,10 +194,9 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
     }
     checkMembers("settings", settings, ["notify"], "configure");
     const signal = readSignal(options, "configure");
-    signal?.throwIfAborted();
     const { configure } = this.#statements;
     const values = [settings.notify ? 1 : 0];
-    await abortable(this.#database.run(configure, values, "change the settings"), signal);
+    await abortable(() => this.#database.run(configure, values, "change the settings"), signal);
   }
 
   /** Closes the store's subscriptions, and its pool if it made it itself. A second call changes nothing. */
@@ -236,39 +235,48 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
 
   // ── working ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  async startWorker(request: WorkerRegistration): Promise<{ readonly worker: WorkerId }> {
-    await this.#kinds.load(request.kinds);
-    return { worker: await this.#liveness.startWorker(request) };
+  async startWorker(
+    request: WorkerRegistration & Signalled,
+  ): Promise<{ readonly worker: WorkerId }> {
+    const starting = async () => {
+      await this.#kinds.load(request.kinds);
+      return this.#liveness.startWorker(request);
+    };
+    return { worker: await abortable(starting, request.signal) };
   }
 
-  async stopWorker({ worker }: { readonly worker: WorkerId }): Promise<void> {
+  async stopWorker({ worker, signal }: { readonly worker: WorkerId } & Signalled): Promise<void> {
     this.#claimers.delete(worker);
-    await this.#liveness.stopWorker(worker);
+    await abortable(() => this.#liveness.stopWorker(worker), signal);
   }
 
   claim(request: ClaimRequest): Promise<ClaimResult> {
-    let claimer = this.#claimers.get(request.worker);
+    return abortable(() => this.#claimerOf(request.worker).claim(request), request.signal);
+  }
+
+  #claimerOf(worker: WorkerId): Claimer {
+    let claimer = this.#claimers.get(worker);
     if (claimer === undefined) {
       claimer = new Claimer(this.#database, this.#kinds, this.#names);
-      this.#claimers.set(request.worker, claimer);
+      this.#claimers.set(worker, claimer);
     }
-    return claimer.claim(request);
+    return claimer;
   }
 
   async settle(request: SettleRequest): Promise<{ readonly verdicts: readonly SettleVerdict[] }> {
-    return { verdicts: await this.#settling.settle(request) };
+    return { verdicts: await abortable(() => this.#settling.settle(request), request.signal) };
   }
 
   async handBack(
     request: HandBackRequest,
   ): Promise<{ readonly verdicts: readonly SettleVerdict[] }> {
-    return { verdicts: await this.#settling.handBack(request) };
+    return { verdicts: await abortable(() => this.#settling.handBack(request), request.signal) };
   }
 
   async extendLease(
     request: ExtendLeaseRequest,
   ): Promise<{ readonly results: readonly ExtendLeaseResult[] }> {
-    return { results: await this.#settling.extendLease(request) };
+    return { results: await abortable(() => this.#settling.extendLease(request), request.signal) };
   }
 
   async complete(tx: PostgresTransaction, request: CompleteRequest): Promise<void> {
@@ -280,16 +288,18 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
     }
   }
 
-  beat(request: WorkerRegistration & { readonly worker: WorkerId }): Promise<BeatResult> {
-    return this.#liveness.beat(request);
+  beat(
+    request: WorkerRegistration & { readonly worker: WorkerId } & Signalled,
+  ): Promise<BeatResult> {
+    return abortable(() => this.#liveness.beat(request), request.signal);
   }
 
   async findStale(request: FindStaleRequest): Promise<{ readonly claims: readonly StaleClaim[] }> {
-    return { claims: await this.#liveness.findStale(request) };
+    return { claims: await abortable(() => this.#liveness.findStale(request), request.signal) };
   }
 
   async recover(request: RecoverRequest): Promise<{ readonly applied: readonly boolean[] }> {
-    return { applied: await this.#liveness.recover(request) };
+    return { applied: await abortable(() => this.#liveness.recover(request), request.signal) };
   }
 
   listen({ onWake, logger = this.#logger, probeMs }: ListenRequest): Subscription {
@@ -318,13 +328,7 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
 
   // ── operating ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-  async findJob({
-    id,
-    signal,
-  }: {
-    readonly id: JobId;
-    readonly signal?: AbortSignal | undefined;
-  }): Promise<{ readonly job: JobRecord | null }> {
+  async findJob({ id, signal }: JobRequest): Promise<{ readonly job: JobRecord | null }> {
     const query = {
       statuses: null,
       kinds: null,
@@ -349,7 +353,7 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
     return { entries: await this.#operating.readJournal(request) };
   }
 
-  async stats({ signal }: { readonly signal?: AbortSignal | undefined } = {}): Promise<{
+  async stats({ signal }: Signalled = {}): Promise<{
     readonly stats: Stats;
   }> {
     return { stats: await this.#operating.stats(signal) };
@@ -359,11 +363,11 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
     return { deleted: await this.#operating.cleanup(request) };
   }
 
-  async retry({ id }: JobRequest): Promise<{ readonly applied: boolean }> {
-    return { applied: await this.#operating.apply("retry", id) };
+  async retry(request: JobRequest): Promise<{ readonly applied: boolean }> {
+    return { applied: await this.#operating.apply("retry", request) };
   }
 
-  async cancel({ id }: JobRequest): Promise<{ readonly applied: boolean }> {
-    return { applied: await this.#operating.apply("cancel", id) };
+  async cancel(request: JobRequest): Promise<{ readonly applied: boolean }> {
+    return { applied: await this.#operating.apply("cancel", request) };
   }
 }

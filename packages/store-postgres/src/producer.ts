@@ -10,6 +10,7 @@ import {
   toDatabaseError,
   toEnqueueError,
 } from "@venturi/core";
+import { abortable } from "./abort.ts";
 import type { SqlConnection } from "./database.ts";
 import type { Statements } from "./statements.ts";
 
@@ -31,9 +32,11 @@ export function createProducer(options: ProducerOptions): ProducerStore {
       signal?.throwIfAborted();
       if (requested.length === 0) return { jobs: [] };
       try {
-        const rows = await connection.run(statements.enqueue, [encodeEnqueue(requested)]);
+        const values = [encodeEnqueue(requested)];
+        const rows = await abortable(() => connection.run(statements.enqueue, values), signal);
         return { jobs: decodeEnqueued(rows, requested) };
       } catch (error) {
+        signal?.throwIfAborted();
         throw isVenturiError(error) ? error : toEnqueueError(error, { jobs: requested, prefix });
       }
     },
@@ -41,9 +44,14 @@ export function createProducer(options: ProducerOptions): ProducerStore {
       signal?.throwIfAborted();
       if (keys.length === 0) return { candidates: [] };
       try {
-        const rows = await connection.run(statements.findCandidates, [encodeMergeKeys(keys, wait)]);
+        const values = [encodeMergeKeys(keys, wait)];
+        const rows = await abortable(
+          () => connection.run(statements.findCandidates, values),
+          signal,
+        );
         return decodeMergeCandidates(keys, rows);
       } catch (error) {
+        signal?.throwIfAborted();
         throw toDatabaseError(error, { doing: "read what may be merged with", prefix });
       }
     },

@@ -12,7 +12,6 @@ import {
   type FindCandidatesResult,
   type FindStaleRequest,
   type HandBackRequest,
-  type JobId,
   type JobQuery,
   type JobRecord,
   type JobRequest,
@@ -23,6 +22,7 @@ import {
   type RecoverRequest,
   type SettleRequest,
   type SettleVerdict,
+  type Signalled,
   type StaleClaim,
   type Stats,
   type Store,
@@ -46,10 +46,6 @@ export interface MemoryStoreOptions {
    * @defaultValue the system's
    */
   readonly clock?: Clock | undefined;
-}
-
-interface Signalled {
-  readonly signal?: AbortSignal | undefined;
 }
 
 /**
@@ -109,22 +105,29 @@ export class MemoryStore implements Store<never>, Notifier {
 
   // ── working ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  async startWorker(request: WorkerRegistration): Promise<{ readonly worker: WorkerId }> {
+  async startWorker(
+    request: WorkerRegistration & Signalled,
+  ): Promise<{ readonly worker: WorkerId }> {
+    request.signal?.throwIfAborted();
     return { worker: startWorker(this.#tables, request) };
   }
 
-  async stopWorker({ worker }: { readonly worker: WorkerId }): Promise<void> {
+  async stopWorker({ worker, signal }: { readonly worker: WorkerId } & Signalled): Promise<void> {
+    signal?.throwIfAborted();
     stopWorker(this.#tables, worker);
   }
 
   async claim(request: ClaimRequest): Promise<ClaimResult> {
+    request.signal?.throwIfAborted();
     return claim(this.#tables, request);
   }
 
   async settle({
     worker,
     settlements,
+    signal,
   }: SettleRequest): Promise<{ readonly verdicts: readonly SettleVerdict[] }> {
+    signal?.throwIfAborted();
     const settled = settlements.map((settlement) => settle(this.#tables, worker, settlement));
     this.#wakeFor(settled.map(({ dueAt }) => dueAt));
     return { verdicts: settled.map(({ verdict }) => verdict) };
@@ -133,7 +136,9 @@ export class MemoryStore implements Store<never>, Notifier {
   async handBack({
     worker,
     claims,
+    signal,
   }: HandBackRequest): Promise<{ readonly verdicts: readonly SettleVerdict[] }> {
+    signal?.throwIfAborted();
     const verdicts = claims.map((ref) => handBack(this.#tables, worker, ref));
     if (verdicts.includes("applied")) this.#wake();
     return { verdicts };
@@ -142,22 +147,32 @@ export class MemoryStore implements Store<never>, Notifier {
   async extendLease({
     worker,
     extensions,
+    signal,
   }: ExtendLeaseRequest): Promise<{ readonly results: readonly ExtendLeaseResult[] }> {
+    signal?.throwIfAborted();
     return {
       results: extensions.map((extension) => extendLease(this.#tables, worker, extension)),
     };
   }
 
-  async beat(request: WorkerRegistration & { readonly worker: WorkerId }): Promise<BeatResult> {
+  async beat(
+    request: WorkerRegistration & { readonly worker: WorkerId } & Signalled,
+  ): Promise<BeatResult> {
+    request.signal?.throwIfAborted();
     const serverUpMs = this.#tables.now() - this.#startedAt;
     return { ...beat(this.#tables, request.worker, request), serverUpMs };
   }
 
   async findStale(request: FindStaleRequest): Promise<{ readonly claims: readonly StaleClaim[] }> {
+    request.signal?.throwIfAborted();
     return { claims: findStale(this.#tables, request) };
   }
 
-  async recover({ recoveries }: RecoverRequest): Promise<{ readonly applied: readonly boolean[] }> {
+  async recover({
+    recoveries,
+    signal,
+  }: RecoverRequest): Promise<{ readonly applied: readonly boolean[] }> {
+    signal?.throwIfAborted();
     const recovered = recoveries.map((recovery) => recover(this.#tables, recovery));
     this.#wakeFor(recovered.map((each) => each?.dueAt ?? null));
     return { applied: recovered.map((each) => each !== null) };
@@ -194,10 +209,7 @@ export class MemoryStore implements Store<never>, Notifier {
 
   // ── operating ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-  async findJob({
-    id,
-    signal,
-  }: { readonly id: JobId } & Signalled): Promise<{ readonly job: JobRecord | null }> {
+  async findJob({ id, signal }: JobRequest): Promise<{ readonly job: JobRecord | null }> {
     signal?.throwIfAborted();
     const body = this.#tables.bodies.get(id);
     return { job: body === undefined ? null : toJobRecord(this.#tables, body) };
@@ -225,13 +237,15 @@ export class MemoryStore implements Store<never>, Notifier {
     return { deleted: cleanup(this.#tables, request) };
   }
 
-  async retry({ id }: JobRequest): Promise<{ readonly applied: boolean }> {
+  async retry({ id, signal }: JobRequest): Promise<{ readonly applied: boolean }> {
+    signal?.throwIfAborted();
     const applied = retry(this.#tables, id);
     if (applied) this.#wake();
     return { applied };
   }
 
-  async cancel({ id }: JobRequest): Promise<{ readonly applied: boolean }> {
+  async cancel({ id, signal }: JobRequest): Promise<{ readonly applied: boolean }> {
+    signal?.throwIfAborted();
     return { applied: cancel(this.#tables, id) };
   }
 }

@@ -232,3 +232,14 @@ export async function failure(
   equal(error.code, code);
   return error;
 }
+
+/** Calls must reject with the reason of a signal that has aborted before, all of them. */
+export async function refused(
+  calls: (signal: AbortSignal) => Readonly<Record<string, () => Promise<unknown>>>,
+): Promise<void> {
+  const reason = new Error("stop");
+  for (const [verb, call] of Object.entries(calls(AbortSignal.abort(reason)))) {
+    const outcome = await call().catch((error: unknown) => error);
+    holds(outcome === reason, `${verb} rejects with the reason`);
+  }
+}

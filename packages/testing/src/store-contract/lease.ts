@@ -1,5 +1,5 @@
 import type { JobId, WorkerId } from "@venturi/core";
-import { type Bench, equal, registration, type Topic } from "./bench.ts";
+import { type Bench, equal, refused, registration, type Topic } from "./bench.ts";
 
 const beat = (bench: Bench, worker: WorkerId) => bench.store.beat({ ...registration, worker });
 
@@ -336,6 +336,28 @@ export const leaseTopic: Topic = {
         equal((await beat(bench, observer)).silent, []);
         await beat(bench, other);
         await bench.advance(60_000);
+        equal((await beat(bench, observer)).silent.length, 1);
+      },
+    },
+    {
+      name: "an aborted signal rejects with its reason, and nothing is extended, said or recovered",
+      needs: ["clock"],
+      check: async (bench) => {
+        const run = await bench.running();
+        const observer = await bench.worker();
+        await bench.advance(60_000);
+        const { leaseExpiresAt } = await bench.find(run.id);
+        const { worker } = run;
+        const extension = { jobId: run.id, runCount: run.runCount, leaseMs: 9_000_000 };
+        const { store } = bench;
+        await refused((signal) => ({
+          extendLease: () => store.extendLease({ worker, extensions: [extension], signal }),
+          beat: () => store.beat({ ...registration, worker, signal }),
+          findStale: () => store.findStale({ holders: [], orphans: true, limit: 10, signal }),
+          recover: () => store.recover({ recoveries: [recovery(run)], signal }),
+        }));
+        const found = await bench.find(run.id);
+        equal([found.status, found.leaseExpiresAt], ["claimed", leaseExpiresAt]);
         equal((await beat(bench, observer)).silent.length, 1);
       },
     },

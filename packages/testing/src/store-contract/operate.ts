@@ -1,5 +1,5 @@
 import { endStatuses, type JobId } from "@venturi/core";
-import { type Bench, equal, type Topic } from "./bench.ts";
+import { type Bench, equal, refused, type Topic } from "./bench.ts";
 
 const cleanup = (bench: Bench, before: number, changes: object = {}) =>
   bench.store.cleanup({
@@ -243,6 +243,27 @@ export const operateTopic: Topic = {
         equal((await bench.journal(run.id))[0]?.worker, name);
         await cleanup(bench, await bench.now());
         equal((await bench.journal(run.id))[0]?.worker, null);
+      },
+    },
+    {
+      name: "an aborted signal rejects with its reason, and nothing is put back, cancelled or deleted",
+      check: async (bench) => {
+        const { pending = "", dead = "", ...others } = await everyStatus(bench);
+        const { store } = bench;
+        const far = (await bench.find(pending)).createdAt.getTime() + 86_400_000;
+        await refused((signal) => ({
+          findJob: () => store.findJob({ id: dead, signal }),
+          queryJobs: () => bench.query({ signal }),
+          readJournal: () => store.readJournal({ jobId: dead, signal }),
+          stats: () => store.stats({ signal }),
+          cleanup: () => cleanup(bench, far, { signal }),
+          retry: () => store.retry({ id: dead, signal }),
+          cancel: () => store.cancel({ id: pending, signal }),
+        }));
+        const left = await bench.query();
+        equal(left.length, 2 + Object.keys(others).length);
+        equal((await bench.find(dead)).status, "dead");
+        equal((await bench.find(pending)).status, "pending");
       },
     },
   ],

@@ -1,5 +1,5 @@
 import { type ClaimedJob, FAR_FUTURE_MS } from "@venturi/core";
-import { equal, settlementOf, type Topic } from "./bench.ts";
+import { equal, refused, registration, settlementOf, type Topic } from "./bench.ts";
 
 export const settleTopic: Topic = {
   topic: "settle",
@@ -243,6 +243,26 @@ export const settleTopic: Topic = {
         equal(await handBack(first), ["lost"]);
         equal((await bench.find(first.id)).status, "claimed");
         equal(await handBack(second), ["applied"]);
+      },
+    },
+    {
+      name: "an aborted signal rejects with its reason, and nothing is started, claimed, settled or ended",
+      check: async (bench) => {
+        const run = await bench.running();
+        const waiting = await bench.add();
+        const { worker } = run;
+        const claims = [{ jobId: run.id, runCount: run.runCount }];
+        const { store } = bench;
+        await refused((signal) => ({
+          startWorker: () => store.startWorker({ ...registration, signal }),
+          claim: () => bench.claimFor(worker, { signal }),
+          settle: () => store.settle({ worker, settlements: [settlementOf(run)], signal }),
+          handBack: () => store.handBack({ worker, claims, signal }),
+          stopWorker: () => store.stopWorker({ worker, signal }),
+        }));
+        equal((await bench.find(waiting)).status, "pending");
+        equal(await bench.settle(run), "applied");
+        equal((await store.stats({})).stats.workers, 1);
       },
     },
   ],
