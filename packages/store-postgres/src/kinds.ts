@@ -8,7 +8,6 @@ export class Kinds {
   readonly #select: Statement;
   readonly #insert: Statement;
   readonly #ids = new Map<string, number>();
-  readonly #names = new Map<number, string>();
 
   constructor(database: Database, names: Names) {
     this.#database = database;
@@ -29,10 +28,8 @@ export class Kinds {
       const missing = kinds.filter((kind) => !this.#ids.has(kind));
       if (missing.length === 0) return;
       if (create) await this.#database.run(this.#insert, [missing], "register kinds");
-      for (const row of await this.#database.run(this.#select, [missing], "look up kinds")) {
+      for (const row of await this.#database.run(this.#select, [missing], "look up kinds"))
         this.#ids.set(row["name"] as string, row["id"] as number);
-        this.#names.set(row["id"] as number, row["name"] as string);
-      }
     }
   }
 
@@ -40,9 +37,5 @@ export class Kinds {
     const id = this.#ids.get(kind);
     if (id === undefined) throw new Error(`kind ${JSON.stringify(kind)} has not been loaded`);
     return id;
-  }
-
-  name(id: number): string {
-    return this.#names.get(id) ?? "";
   }
 }

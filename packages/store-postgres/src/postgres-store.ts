@@ -41,6 +41,7 @@ import {
 import pg from "pg";
 import { abortable } from "./abort.ts";
 import { Claimer } from "./claimer.ts";
+import { Claimers } from "./claimers.ts";
 import { connectFailure } from "./connect-failure.ts";
 import {
   connectionOf,
@@ -106,7 +107,7 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
   readonly #producer: ProducerStore;
   readonly #preparedStatements: boolean;
   readonly #listenClient: NotifierOptions["createClient"] | null;
-  readonly #claimers = new Map<WorkerId, Claimer>();
+  readonly #claimers = new Claimers(() => new Claimer(this.#database, this.#kinds, this.#names));
   readonly #subscriptions = new Set<Subscription>();
 
   /** Borrows a pool or a Kysely instance, which stays the application's to end. Throws `invalid-argument`. */
@@ -122,9 +123,7 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
     this.#database = new Database(source, resolved.names.prefix, resolved.logger);
     this.#kinds = new Kinds(this.#database, resolved.names);
     this.#statements = createStatements(resolved.names);
-    const onPutBack = (place: OldPlace | null) => {
-      for (const claimer of this.#claimers.values()) claimer.putBack(place);
-    };
+    const onPutBack = (place: OldPlace | null) => this.#claimers.putBack(place);
     this.#settling = new Settling(this.#database, this.#statements, onPutBack);
     this.#liveness = new Liveness(this.#database, this.#statements, onPutBack);
     this.#operating = new Operating(this.#database, this.#statements, this.#names);
@@ -246,21 +245,12 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
   }
 
   async stopWorker({ worker, signal }: { readonly worker: WorkerId } & Signalled): Promise<void> {
-    this.#claimers.delete(worker);
+    this.#claimers.drop(worker);
     await abortable(() => this.#liveness.stopWorker(worker), signal);
   }
 
   claim(request: ClaimRequest): Promise<ClaimResult> {
-    return abortable(() => this.#claimerOf(request.worker).claim(request), request.signal);
-  }
-
-  #claimerOf(worker: WorkerId): Claimer {
-    let claimer = this.#claimers.get(worker);
-    if (claimer === undefined) {
-      claimer = new Claimer(this.#database, this.#kinds, this.#names);
-      this.#claimers.set(worker, claimer);
-    }
-    return claimer;
+    return abortable(() => this.#claimers.of(request.worker).claim(request), request.signal);
   }
 
   async settle(request: SettleRequest): Promise<{ readonly verdicts: readonly SettleVerdict[] }> {
