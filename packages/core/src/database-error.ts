@@ -1,5 +1,6 @@
 import { isVenturiError, VenturiError } from "./errors.ts";
 import { isArray } from "./is-array.ts";
+import { readMember } from "./read-member.ts";
 import { isRetryableSqlState } from "./sql-state.ts";
 
 /**
@@ -157,10 +158,9 @@ function causeChain(error: unknown): Fields[] {
     const fields = value as Fields;
     if (chain.includes(fields)) return;
     chain.push(fields);
-    visit(read(fields, "cause"));
-    const errors = read(fields, "errors");
-    if (isArray(errors))
-      for (let n = 0; n < maxDepth; n += 1) visit(read(errors as unknown as Fields, String(n)));
+    visit(readMember(fields, "cause"));
+    const errors = readMember(fields, "errors");
+    if (isArray(errors)) for (let n = 0; n < maxDepth; n += 1) visit(readMember(errors, n));
   };
   visit(error);
   return chain.map(snapshot);
@@ -169,16 +169,7 @@ function causeChain(error: unknown): Fields[] {
 const members = ["code", "sqlState", "severity", "errno", "syscall", "message", "detail", "errors"];
 
 function snapshot(error: Fields): Fields {
-  return Object.fromEntries(members.map((name) => [name, read(error, name)]));
-}
-
-/** A getter may throw, and an error must be readable all the same. */
-function read(fields: Fields, name: string): unknown {
-  try {
-    return fields[name];
-  } catch {
-    return undefined;
-  }
+  return Object.fromEntries(members.map((name) => [name, readMember(error, name)]));
 }
 
 function sqlStateOf(fields: Fields): string | null {
@@ -203,9 +194,8 @@ function messageOf(fields: Fields): string {
   if (message !== "") return printable(message);
   // Node reports one failed connection attempt per address, in an error without a message of its own.
   const errors = fields["errors"];
-  const first: unknown = isArray(errors) ? read(errors as unknown as Fields, "0") : undefined;
-  const inner = typeof first === "object" && first !== null ? read(first as Fields, "message") : "";
-  return printable(text(inner) || text(fields["code"]) || "no message");
+  const first: unknown = isArray(errors) ? readMember(errors, 0) : undefined;
+  return printable(text(readMember(first, "message")) || text(fields["code"]) || "no message");
 }
 
 /** Cut to a length that logs bear, and without the user and password of a connection string. */

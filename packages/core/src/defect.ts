@@ -1,9 +1,11 @@
+import { readMember } from "./read-member.ts";
+
 /**
  * Whether a thrown value shows a bug rather than the world: a ReferenceError, a SyntaxError, a failed assertion, an
  * exhausted call stack, or a TypeError that is not how `fetch` reports a network failure. Never throws.
  */
 export function isDefect(thrown: unknown): boolean {
-  switch (read(thrown, "name")) {
+  switch (readMember(thrown, "name")) {
     case "ReferenceError":
     case "SyntaxError":
     case "AssertionError":
@@ -14,7 +16,7 @@ export function isDefect(thrown: unknown): boolean {
     case "TypeError":
       return !isNetworkFailure(thrown);
     default:
-      return read(thrown, "code") === "ERR_ASSERTION";
+      return readMember(thrown, "code") === "ERR_ASSERTION";
   }
 }
 
@@ -30,21 +32,11 @@ const networkCode = /^(E[A-Z]+|UND_ERR_[A-Z_]+)$/;
 
 function isNetworkFailure(thrown: unknown): boolean {
   if (networkText.test(messageOf(thrown))) return true;
-  const code = read(read(thrown, "cause"), "code");
+  const code = readMember(readMember(thrown, "cause"), "code");
   return typeof code === "string" && networkCode.test(code);
 }
 
 function messageOf(thrown: unknown): string {
-  const message = read(thrown, "message");
+  const message = readMember(thrown, "message");
   return typeof message === "string" ? message : "";
-}
-
-/** A member of whatever it may be; undefined where reading throws, as a getter or a proxy can make it. */
-function read(from: unknown, key: string): unknown {
-  if (typeof from !== "object" || from === null) return undefined;
-  try {
-    return (from as Record<string, unknown>)[key];
-  } catch {
-    return undefined;
-  }
 }

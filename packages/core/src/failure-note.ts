@@ -1,5 +1,6 @@
 import { hasBrand, TASK_ERROR_BRAND } from "./brand.ts";
 import type { FailureDetail } from "./journal.ts";
+import { readMember } from "./read-member.ts";
 import { cleanText } from "./text.ts";
 
 /** The longest note of a journal entry, in UTF-16 units. */
@@ -19,8 +20,8 @@ export interface Failure {
 export function describeFailure(thrown: unknown): Failure {
   const origin = failureOrigin(thrown);
   const name = cleanText(failureName(origin), maxNameLength);
-  const code = text(read(origin, "code"));
-  const stack = text(read(origin, "stack"));
+  const code = text(readMember(origin, "code"));
+  const stack = text(readMember(origin, "stack"));
   return {
     note: cleanText(failureMessage(thrown), MAX_NOTE_LENGTH),
     detail: {
@@ -38,7 +39,7 @@ export function failureMessage(thrown: unknown): string {
     return `${thrown === "" ? "an empty" : "a blank"} string was thrown`;
   }
   if (!isObject(thrown)) return `${String(thrown)} was thrown`;
-  const message = text(read(thrown, "message"));
+  const message = text(readMember(thrown, "message"));
   if (message.trim() !== "") return message;
   const parts = innerMessages(thrown);
   if (parts.length > 0) return parts.join("; ");
@@ -49,9 +50,9 @@ export function failureMessage(thrown: unknown): string {
 /** An AggregateError often says nothing itself, such as that of a connection tried on several addresses. */
 function innerMessages(thrown: object): string[] {
   const messages: string[] = [];
-  const errors = read(thrown, "errors");
+  const errors = readMember(thrown, "errors");
   for (let index = 0; index < 10; index += 1) {
-    const message = text(read(read(errors, index), "message"));
+    const message = text(readMember(readMember(errors, index), "message"));
     if (message.trim() !== "") messages.push(message.slice(0, MAX_NOTE_LENGTH));
   }
   return messages;
@@ -59,13 +60,16 @@ function innerMessages(thrown: object): string[] {
 
 /** A `TaskError` made of an error only says how to treat it: that error is where the failure began. */
 function failureOrigin(thrown: unknown): unknown {
-  const cause = hasBrand(thrown, TASK_ERROR_BRAND) ? read(thrown, "cause") : undefined;
+  const cause = hasBrand(thrown, TASK_ERROR_BRAND) ? readMember(thrown, "cause") : undefined;
   return isObject(cause) ? cause : thrown;
 }
 
 function failureName(thrown: unknown): string {
   if (!isObject(thrown)) return typeof thrown;
-  const names = [read(thrown, "name"), read(read(thrown, "constructor"), "name")].map(text);
+  const names = [
+    readMember(thrown, "name"),
+    readMember(readMember(thrown, "constructor"), "name"),
+  ].map(text);
   return names.find((name) => name.trim() !== "") ?? "Object";
 }
 
@@ -75,14 +79,4 @@ function text(value: unknown): string {
 
 function isObject(value: unknown): value is object {
   return (typeof value === "object" && value !== null) || typeof value === "function";
-}
-
-/** A member of whatever it may be; undefined where reading throws, as a getter or a proxy can make it. */
-function read(from: unknown, key: string | number): unknown {
-  if (!isObject(from)) return undefined;
-  try {
-    return (from as Record<string | number, unknown>)[key];
-  } catch {
-    return undefined;
-  }
 }

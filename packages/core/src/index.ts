@@ -187,6 +187,7 @@ export {
   priorityTier,
   toPriority,
 } from "./priority.ts";
+export { readMember } from "./read-member.ts";
 export { isPromise } from "./schema.ts";
 export { isTaskError } from "./task-error.ts";
 
@@ -195,7 +196,7 @@ export { isTaskError } from "./task-error.ts";
 export { abortReason, invalidArgument, readArgument, show } from "./errors.ts";
 export { describeFailure, type Failure, failureMessage, MAX_NOTE_LENGTH } from "./failure-note.ts";
 export { isRetryableSqlState } from "./sql-state.ts";
-export { cleanText, unstorableText } from "./text.ts";
+export { cleanText, shortHash, unstorableText } from "./text.ts";
 
 // ── PostgreSQL: the contract between lean producers and the migrated schema ──────────────────────
 
@@ -208,7 +209,7 @@ export {
 } from "./database-error.ts";
 export { enqueueUnknown, toEnqueueError } from "./enqueue-error.ts";
 export { decodeEnqueued, encodeEnqueue, enqueueCall } from "./enqueue-wire.ts";
-export { decodeMergeCandidates, encodeMergeKeys } from "./merge-wire.ts";
+export { decodeMergeCandidates, encodeMergeKeys, mergeCandidatesCall } from "./merge-wire.ts";
 export {
   DEFAULT_NAMES,
   type NameOptions,

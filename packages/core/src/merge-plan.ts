@@ -11,7 +11,7 @@ import {
 } from "./merge.ts";
 import { decodeJson } from "./payload-codec.ts";
 import { isPriority, type Priority } from "./priority.ts";
-import { isPromise } from "./schema.ts";
+import { ignoreRejection, isPromise } from "./schema.ts";
 import { quotes } from "./schema-issue.ts";
 import type { EnqueueJob } from "./store.ts";
 import type { Task } from "./task.ts";
@@ -307,7 +307,7 @@ function askMerge(task: Task, job: EnqueueJob, row: Row): Decision<unknown, unkn
     throw fail(`threw: ${isTold ? "see the cause" : message}`, error);
   }
   if (isPromise(decision)) {
-    Promise.resolve(decision).then(undefined, ignoreRejection);
+    ignoreRejection(decision);
     throw fail("returned a promise: it must be synchronous");
   }
   if (isDecision(decision) && isSound(decision)) return decision;
@@ -324,10 +324,6 @@ function isSound(decision: Decision<unknown, unknown>): boolean {
   } catch {
     return false;
   }
-}
-
-function ignoreRejection(): void {
-  // The promise itself is the error; a rejection that nobody handles would end the process.
 }
 
 function toPending(row: Row, { payload, carry }: Contents): Pending<unknown, unknown> {

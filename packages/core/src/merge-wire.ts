@@ -21,6 +21,14 @@ export function encodeMergeKeys(keys: readonly Key[], wait = false): string {
   );
 }
 
+/**
+ * The statement that calls `{prefix}_merge_candidates_v1`, given its qualified name, with what {@link encodeMergeKeys}
+ * made as parameter 1.
+ */
+export function mergeCandidatesCall(functionName: string): string {
+  return `select ord, candidate, known from ${functionName}($1::text::jsonb)`;
+}
+
 /** A candidate as the function writes it. */
 interface WireCandidate {
   readonly id: string;
@@ -46,7 +54,7 @@ interface WireEntry {
   readonly recorded_ms: number;
 }
 
-/** The rows of the function, `ord` from 1, each with a `candidate` as JSON text or an id that is `known`. */
+/** The rows of {@link mergeCandidatesCall}, `ord` from 1, each with a `candidate` as JSON text or an id that is `known`. */
 export function decodeMergeCandidates(
   keys: readonly Key[],
   rows: readonly unknown[],

@@ -5,7 +5,7 @@ import { toLeaseMs } from "./lease.ts";
 import type { ConstantMerge } from "./merge.ts";
 import { decodeJson, encodeJson } from "./payload-codec.ts";
 import { isPriority, type Priority } from "./priority.ts";
-import { isPromise, type MaybePromise, type Validator } from "./schema.ts";
+import { ignoreRejection, isPromise, type MaybePromise, type Validator } from "./schema.ts";
 import { quotes } from "./schema-issue.ts";
 
 /** All that a task says about a job at enqueue; the queue adds an id and the options of the call. */
@@ -93,16 +93,12 @@ export function callTask(
     throw invalidArgument(name, `of ${JSON.stringify(kind)} threw`, told, { cause: error });
   }
   if (!isPromise(result)) return result;
-  Promise.resolve(result).then(undefined, ignoreRejection);
+  ignoreRejection(result);
   throw invalidArgument(
     name,
     `of ${JSON.stringify(kind)} returned a promise`,
     "it must be synchronous",
   );
-}
-
-function ignoreRejection(): void {
-  // The promise itself is the error; a rejection that nobody handles would end the process.
 }
 
 /** `invalid-argument` for what a callback returned, without showing text: it may come from the payload. */

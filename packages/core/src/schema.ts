@@ -22,6 +22,11 @@ export function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
   }
 }
 
+/** Where a promise is itself the error: a rejection of it that nobody handles would end the process. */
+export function ignoreRejection(promise: Promise<unknown>): void {
+  Promise.resolve(promise).then(undefined, () => undefined);
+}
+
 function isCallable(value: unknown): boolean {
   return typeof value === "function";
 }

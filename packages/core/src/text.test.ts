@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { cleanText, fitsCharacters, unstorableText } from "./text.ts";
+import { cleanText, fitsCharacters, shortHash, unstorableText } from "./text.ts";
 
 const anyText = fc.oneof(
   fc.string({ unit: "binary" }),
@@ -48,5 +48,19 @@ describe("characters", () => {
         expect(fitsCharacters(text, limit)).toBe([...text].length <= limit);
       }),
     );
+  });
+});
+
+describe("a short hash", () => {
+  it.each([
+    ["", "ztntfp"],
+    ["a", "1r9wi7g"],
+    ["public", "1krc8zk"],
+  ])("of %j is %s", (text, hash) => {
+    expect(shortHash(text)).toBe(hash);
+  });
+
+  it("is of letters and digits, at most seven", () => {
+    fc.assert(fc.property(anyText, (text) => /^[0-9a-z]{1,7}$/.test(shortHash(text))));
   });
 });

@@ -22,3 +22,11 @@ export function fitsCharacters(text: string, limit: number): boolean {
   for (const _ of text) characters += 1;
   return characters <= limit;
 }
+
+/** A few letters and digits that tell a few texts apart: their FNV-1a hash. */
+export function shortHash(text: string): string {
+  let value = 0x811c9dc5;
+  for (let i = 0; i < text.length; i += 1)
+    value = Math.imul(value ^ text.charCodeAt(i), 0x01000193) >>> 0;
+  return value.toString(36);
+}

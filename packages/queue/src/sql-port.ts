@@ -6,8 +6,10 @@ import {
   encodeMergeKeys,
   enqueueCall,
   type Logger,
+  mergeCandidatesCall,
   type Names,
   qualifiedName,
+  shortHash,
   toDatabaseError,
   toEnqueueError,
   VenturiError,
@@ -24,7 +26,7 @@ export function sqlPort(runner: Runner, names: Names, logger: Logger): MergingPo
   };
   const candidates = {
     name: statementName(names, "merge_v1"),
-    text: `select ord, candidate, known from ${qualifiedName(names, "merge_candidates_v1")}($1::text::jsonb)`,
+    text: mergeCandidatesCall(qualifiedName(names, "merge_candidates_v1")),
   };
   return {
     logger,
@@ -67,7 +69,5 @@ function toRows(rows: unknown): readonly unknown[] {
 
 /** Names are per connection, which queues of other schemas may share, and at most 63 characters long. */
 function statementName({ prefix, schema }: Names, verb: string): string {
-  let hash = 0x811c9dc5;
-  for (const unit of schema) hash = Math.imul(hash ^ (unit.codePointAt(0) as number), 0x01000193);
-  return `${prefix}_${verb}_${(hash >>> 0).toString(16).padStart(8, "0")}`;
+  return `${prefix}_${verb}_${shortHash(schema)}`;
 }

@@ -8,6 +8,7 @@ import {
   MAX_NOTE_LENGTH,
   type Outcome,
   type RunResult,
+  readMember,
   type TaskError,
 } from "@venturi/core";
 import type { PanicPolicy } from "./options.ts";
@@ -110,20 +111,11 @@ const maxDepth = 20;
  * holds the reason of its signal. Never throws.
  */
 export function isAbort(thrown: unknown, reason: unknown): boolean {
-  if (read(thrown, "name") === "AbortError") return true;
+  if (readMember(thrown, "name") === "AbortError") return true;
   let error = thrown;
   for (let depth = 0; depth < maxDepth && error !== undefined; depth += 1) {
     if (error === reason) return true;
-    error = read(error, "cause");
+    error = readMember(error, "cause");
   }
   return false;
-}
-
-function read(from: unknown, key: "name" | "cause"): unknown {
-  if (typeof from !== "object" || from === null) return undefined;
-  try {
-    return (from as { readonly name?: unknown; readonly cause?: unknown })[key];
-  } catch {
-    return undefined;
-  }
 }

@@ -47,6 +47,23 @@ describe.each(Object.entries(outside))("what %s makes of a connection", (_, exec
   });
 });
 
+/** An error whose members throw when they are read, except where promises look. */
+const hostile = new Proxy(new Error("unread"), {
+  get: (_, name) => {
+    if (name !== "then") throw new TypeError("boo");
+  },
+});
+const failing = () => Promise.reject(hostile);
+
+it.each([
+  ["drizzle", drizzle({ execute: failing, select: never } as never)],
+  ["prisma", prisma({ $queryRawUnsafe: failing } as never)],
+  ["knex", knex(Object.assign(() => undefined, { raw: () => ({ options: failing }) }))],
+])("%s hands on what cannot be read", async (_, executor) => {
+  const thrown = await executor.query("select 1", []).catch((error: unknown) => error);
+  expect(thrown === hostile).toBe(true);
+});
+
 describe("drizzle", () => {
   it("over one connection of pg takes one statement after the other", () => {
     const $client = { query: never, connect: never };

@@ -1,3 +1,5 @@
+import { readMember } from "@venturi/core";
+
 /** What a driver said, where the library around it hides or rewrites that; `cause` is what the library threw. */
 export class DriverError extends Error {
   /** The SQLSTATE, or the name of a network error. */
@@ -16,14 +18,8 @@ export class DriverError extends Error {
   }
 }
 
-/** A member of whatever was thrown. */
-export function member(value: unknown, name: string): unknown {
-  if (typeof value !== "object" || value === null) return undefined;
-  return (value as Readonly<Record<string, unknown>>)[name];
-}
-
-/** The same, where it is text. */
+/** A member of whatever was thrown, where it is text. */
 export function textMember(value: unknown, name: string): string | undefined {
-  const found = member(value, name);
+  const found = readMember(value, name);
   return typeof found === "string" ? found : undefined;
 }

@@ -1,7 +1,6 @@
-import { invalidArgument } from "@venturi/core";
+import { invalidArgument, readMember } from "@venturi/core";
 import { hasMethods } from "../has-methods.ts";
 import type { AdaptedExecutor } from "./adapted-executor.ts";
-import { member } from "./driver-error.ts";
 
 /** A PostgreSQL database of Drizzle, over whatever driver, or one of its transactions, by its shape. */
 export interface DrizzleLike {
@@ -29,7 +28,7 @@ export function drizzle(db: DrizzleLike): AdaptedExecutor {
   return {
     handle: db,
     isTransaction,
-    isPool: !isTransaction && !isClient(member(db, "$client")),
+    isPool: !isTransaction && !isClient(readMember(db, "$client")),
     async query(text, params) {
       try {
         const result = await db.execute(statement(text, params) as never);
@@ -53,12 +52,13 @@ function statement(text: string, params: readonly unknown[]) {
 
 /** Each driver's result comes as it is: rows with members of their own, or an object that holds them. */
 function rowsOf(result: unknown): readonly unknown[] {
-  const rows = Array.isArray(result) ? result : member(result, "rows");
+  const rows = Array.isArray(result) ? result : readMember(result, "rows");
   return rows as readonly unknown[];
 }
 
 /** The error of the driver: the one around it repeats the parameters, and with them payloads, in its message. */
 function unwrapped(error: unknown): unknown {
-  const isWrapper = member(error, "query") !== undefined && Array.isArray(member(error, "params"));
-  return isWrapper ? (member(error, "cause") ?? error) : error;
+  const isWrapper =
+    readMember(error, "query") !== undefined && Array.isArray(readMember(error, "params"));
+  return isWrapper ? (readMember(error, "cause") ?? error) : error;
 }

@@ -1,7 +1,7 @@
-import { invalidArgument } from "@venturi/core";
+import { invalidArgument, readMember } from "@venturi/core";
 import { hasMethods } from "../has-methods.ts";
 import type { AdaptedExecutor } from "./adapted-executor.ts";
-import { DriverError, member, textMember } from "./driver-error.ts";
+import { DriverError, textMember } from "./driver-error.ts";
 import { namedRows } from "./named-rows.ts";
 
 /** A Knex instance or transaction of PostgreSQL, by its shape. */
@@ -52,8 +52,8 @@ const types = { getTypeParser: () => (value: string) => value };
 
 /** The application may have Knex rename columns; `fields` are what the server called them. */
 function rowsOf(result: unknown): readonly unknown[] {
-  const rows = member(result, "rows");
-  const fields = member(result, "fields");
+  const rows = readMember(result, "rows");
+  const fields = readMember(result, "fields");
   const names = Array.isArray(fields) ? fields.map((field) => textMember(field, "name")) : [];
   if (!Array.isArray(rows) || !names.every((name) => name !== undefined)) return rows as unknown[];
   return namedRows(rows, names.length === 0 ? undefined : names);

@@ -1,7 +1,7 @@
-import { invalidArgument } from "@venturi/core";
+import { invalidArgument, readMember } from "@venturi/core";
 import { hasMethods } from "../has-methods.ts";
 import type { AdaptedExecutor } from "./adapted-executor.ts";
-import { DriverError, member, textMember } from "./driver-error.ts";
+import { DriverError, textMember } from "./driver-error.ts";
 
 /** A Prisma client, or the client of one of its interactive transactions, by its shape. */
 export interface PrismaLike {
@@ -43,8 +43,8 @@ export function prisma(client: PrismaLike): AdaptedExecutor {
 
 /** What the driver said, which Prisma keeps in `meta` under an error code of its own. */
 function driverError(error: unknown): unknown {
-  const meta = member(error, "meta");
-  const fault = member(member(meta, "driverAdapterError"), "cause");
+  const meta = readMember(error, "meta");
+  const fault = readMember(readMember(meta, "driverAdapterError"), "cause");
   // Before driver adapters, `meta` held code and message itself, and the message what the server had in its detail.
   const code = textMember(fault, "originalCode") ?? textMember(meta, "code");
   const message = textMember(fault, "originalMessage") ?? textMember(meta, "message");

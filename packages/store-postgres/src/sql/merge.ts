@@ -1,3 +1,4 @@
+import { mergeCandidatesCall } from "@venturi/core";
 import type { Names } from "../names.ts";
 import { type Statement, statement } from "./statement.ts";
 
@@ -8,8 +9,5 @@ import { type Statement, statement } from "./statement.ts";
  * `{ kind, dedup_key, limit?, wait?, ids? }`.
  */
 export function findCandidates(n: Names): Statement {
-  return statement(
-    "find_candidates",
-    `select ord, candidate, known from ${n.of("merge_candidates_v1")}($1::text::jsonb)`,
-  );
+  return statement("find_candidates", mergeCandidatesCall(n.of("merge_candidates_v1")));
 }

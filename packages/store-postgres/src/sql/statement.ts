@@ -1,3 +1,4 @@
+import { shortHash } from "@venturi/core";
 import { noHint } from "../hint.ts";
 import type { Names } from "../names.ts";
 
@@ -37,15 +38,7 @@ const promptVerbs: ReadonlySet<string> = new Set([
 
 /** Names a statement after its verb and its text. */
 export function statement(verb: string, text: string): Statement {
-  return { name: `venturi_${verb}_${hash(text)}`, text, isPrompt: promptVerbs.has(verb) };
-}
-
-/** FNV-1a, enough to tell the texts of one verb apart. */
-function hash(text: string): string {
-  let value = 0x811c9dc5;
-  for (let i = 0; i < text.length; i += 1)
-    value = Math.imul(value ^ text.charCodeAt(i), 0x01000193) >>> 0;
-  return value.toString(36);
+  return { name: `venturi_${verb}_${shortHash(text)}`, text, isPrompt: promptVerbs.has(verb) };
 }
 
 /** The furthest date that is stored: it round-trips through JavaScript and PostgreSQL. */
