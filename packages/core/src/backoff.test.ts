@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Backoff, isBackoff, retryDelay, retryDelayNs, retryMultiplier } from "./backoff.ts";
-import { VECTORS } from "./backoff-vectors.ts";
 import { isVenturiError } from "./errors.ts";
 import { fromUuid } from "./job-id.ts";
+import { VECTORS } from "./testing/backoff-vectors.ts";
 
 const id = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
 const anyJobId = fc

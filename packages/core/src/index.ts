@@ -75,7 +75,6 @@ export type {
   Stats,
 } from "./journal.ts";
 export { type LogFields, type Logger, type PinoLike, pinoLogger, silentLogger } from "./logger.ts";
-export { priorityFloor } from "./priority.ts";
 
 // ══ for adapters and runtimes ════════════════════════════════════════════════════════════════════
 // What follows is used by queues, workers and stores; applications need none of it.
@@ -147,6 +146,7 @@ export {
   planMerges,
   type UndecidedJob,
 } from "./merge-plan.ts";
+export { priorityFloor } from "./priority.ts";
 export { decideRecovery, type Recovery, type StaleClaim } from "./recovery.ts";
 export {
   decideSettlement,

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { VECTORS } from "./backoff-vectors.ts";
 import { jitterFactor, mix64, mixJobId, unitSample } from "./jitter.ts";
 import { fromUuid } from "./job-id.ts";
+import { VECTORS } from "./testing/backoff-vectors.ts";
 
 const anyJobId = fc.uuid({ version: [1, 2, 3, 4, 5, 6, 7, 8] }).map(fromUuid);
 
