@@ -160,6 +160,7 @@ export {
 
 // ── values: checking, encoding, reading ──────────────────────────────────────────────────────────
 
+export { AbortWatch } from "./abort-watch.ts";
 export { checkMembers, readSignal, refuseBinary, toSignal } from "./argument.ts";
 export { isBackoff } from "./backoff.ts";
 export { encodeDedupKey, MAX_DEDUP_KEY_CHARACTERS } from "./dedup-key.ts";

@@ -1,4 +1,5 @@
 import {
+  AbortWatch,
   checkMembers,
   type EnqueuedJob,
   enqueueUnknown,
@@ -10,7 +11,6 @@ import {
   toSignal,
   type UnsentJob,
 } from "@venturi/core";
-import { AbortWatch } from "./abort-watch.ts";
 import type { Lanes } from "./backend.ts";
 import {
   type EnqueueItem,

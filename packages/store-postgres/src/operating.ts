@@ -9,7 +9,7 @@ import {
   type Stats,
   toUuid,
 } from "@venturi/core";
-import { abortable } from "./abort.ts";
+import type { Abortable } from "./abort.ts";
 import type { Database, Row } from "./database.ts";
 import type { Names } from "./names.ts";
 import { toJobRecord, toJournalEntry } from "./row-mapping.ts";
@@ -29,17 +29,19 @@ export class Operating {
   readonly #database: Database;
   readonly #statements: Statements;
   readonly #names: Names;
+  readonly #abortable: Abortable;
 
-  constructor(database: Database, statements: Statements, names: Names) {
+  constructor(database: Database, statements: Statements, names: Names, abortable: Abortable) {
     this.#database = database;
     this.#statements = statements;
     this.#names = names;
+    this.#abortable = abortable;
   }
 
   async queryJobs(query: JobQuery): Promise<readonly JobRecord[]> {
     const { statement, values } = queryJobs(this.#names, query);
     const reading = () => this.#database.run(statement, values, "read jobs");
-    const rows = await abortable(reading, query.signal);
+    const rows = await this.#abortable(reading, query.signal);
     return rows.map(toJobRecord);
   }
 
@@ -51,12 +53,12 @@ export class Operating {
     const values = [toUuid(jobId), limit ?? null];
     const statement = this.#statements.readJournal;
     const reading = () => this.#database.run(statement, values, "read the journal");
-    return (await abortable(reading, signal)).map(toJournalEntry);
+    return (await this.#abortable(reading, signal)).map(toJournalEntry);
   }
 
   async stats(signal: AbortSignal | undefined): Promise<Stats> {
     const reading = () => this.#database.run(this.#statements.stats, [], "read stats");
-    const rows = await abortable(reading, signal);
+    const rows = await this.#abortable(reading, signal);
     const of = (column: string): CountsByKind => countsByKind(rows, column);
     return {
       pendingByKind: of("pending"),
@@ -69,7 +71,7 @@ export class Operating {
   }
 
   cleanup(request: CleanupRequest): Promise<number> {
-    return abortable(() => this.#cleanup(request), request.signal);
+    return this.#abortable(() => this.#cleanup(request), request.signal);
   }
 
   /** Begins no further batch once the signal has aborted. */
@@ -103,7 +105,7 @@ export class Operating {
   async apply(verb: "retry" | "cancel", { id, signal }: JobRequest): Promise<boolean> {
     const applying = () =>
       this.#database.run(this.#statements[verb], [toUuid(id)], `${verb} a job`);
-    return (await abortable(applying, signal)).length > 0;
+    return (await this.#abortable(applying, signal)).length > 0;
   }
 }
 

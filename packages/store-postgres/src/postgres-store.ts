@@ -39,7 +39,7 @@ import {
   type WorkerRegistration,
 } from "@venturi/core";
 import pg from "pg";
-import { abortable } from "./abort.ts";
+import { createAbortable } from "./abort.ts";
 import { Claimer } from "./claimer.ts";
 import { Claimers } from "./claimers.ts";
 import { connectFailure } from "./connect-failure.ts";
@@ -99,6 +99,7 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
   readonly #names: Names;
   readonly #logger: Logger;
   readonly #database: Database;
+  readonly #abortable = createAbortable();
   readonly #kinds: Kinds;
   readonly #statements: Statements;
   readonly #settling: Settling;
@@ -126,7 +127,7 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
     const onPutBack = (place: OldPlace | null) => this.#claimers.putBack(place);
     this.#settling = new Settling(this.#database, this.#statements, onPutBack);
     this.#liveness = new Liveness(this.#database, this.#statements, onPutBack);
-    this.#operating = new Operating(this.#database, this.#statements, this.#names);
+    this.#operating = new Operating(this.#database, this.#statements, this.#names, this.#abortable);
     this.#listenClient = createListenClient(options, resolved);
     const sharedConnections = owned === undefined ? options.pool?.options?.max : undefined;
     this.capabilities = {
@@ -162,7 +163,7 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
     const pool = new pg.Pool(config);
     const store = new PostgresStore({ ...rest, pool }, { pool });
     try {
-      await abortable(() => answered(pool, urls.length), signal);
+      await store.#abortable(() => answered(pool, urls.length), signal);
       return store;
     } catch (error) {
       const closed = store.close();
@@ -179,7 +180,7 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
    */
   async migrate(options: Signalled = {}): Promise<void> {
     const signal = readSignal(options, "migrate");
-    await abortable(() => migrate(this.#database, this.#names), signal);
+    await this.#abortable(() => migrate(this.#database, this.#names), signal);
   }
 
   /** Changes settings that are kept in the database, since the producers' functions read them. */
@@ -195,7 +196,10 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
     const signal = readSignal(options, "configure");
     const { configure } = this.#statements;
     const values = [settings.notify ? 1 : 0];
-    await abortable(() => this.#database.run(configure, values, "change the settings"), signal);
+    await this.#abortable(
+      () => this.#database.run(configure, values, "change the settings"),
+      signal,
+    );
   }
 
   /** Closes the store's subscriptions, and its pool if it made it itself. A second call changes nothing. */
@@ -229,7 +233,13 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
   #createProducer(connection: SqlConnection): ProducerStore {
     const { prefix } = this.#names;
     const { capabilities } = this;
-    return createProducer({ statements: this.#statements, capabilities, prefix, connection });
+    return createProducer({
+      statements: this.#statements,
+      capabilities,
+      prefix,
+      connection,
+      abortable: this.#abortable,
+    });
   }
 
   // ── working ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -241,32 +251,38 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
       await this.#kinds.load(request.kinds);
       return this.#liveness.startWorker(request);
     };
-    return { worker: await abortable(starting, request.signal) };
+    return { worker: await this.#abortable(starting, request.signal) };
   }
 
   async stopWorker({ worker, signal }: { readonly worker: WorkerId } & Signalled): Promise<void> {
     this.#claimers.drop(worker);
-    await abortable(() => this.#liveness.stopWorker(worker), signal);
+    await this.#abortable(() => this.#liveness.stopWorker(worker), signal);
   }
 
   claim(request: ClaimRequest): Promise<ClaimResult> {
-    return abortable(() => this.#claimers.of(request.worker).claim(request), request.signal);
+    return this.#abortable(() => this.#claimers.of(request.worker).claim(request), request.signal);
   }
 
   async settle(request: SettleRequest): Promise<{ readonly verdicts: readonly SettleVerdict[] }> {
-    return { verdicts: await abortable(() => this.#settling.settle(request), request.signal) };
+    return {
+      verdicts: await this.#abortable(() => this.#settling.settle(request), request.signal),
+    };
   }
 
   async handBack(
     request: HandBackRequest,
   ): Promise<{ readonly verdicts: readonly SettleVerdict[] }> {
-    return { verdicts: await abortable(() => this.#settling.handBack(request), request.signal) };
+    return {
+      verdicts: await this.#abortable(() => this.#settling.handBack(request), request.signal),
+    };
   }
 
   async extendLease(
     request: ExtendLeaseRequest,
   ): Promise<{ readonly results: readonly ExtendLeaseResult[] }> {
-    return { results: await abortable(() => this.#settling.extendLease(request), request.signal) };
+    return {
+      results: await this.#abortable(() => this.#settling.extendLease(request), request.signal),
+    };
   }
 
   async complete(tx: PostgresTransaction, request: CompleteRequest): Promise<void> {
@@ -281,15 +297,19 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
   beat(
     request: WorkerRegistration & { readonly worker: WorkerId } & Signalled,
   ): Promise<BeatResult> {
-    return abortable(() => this.#liveness.beat(request), request.signal);
+    return this.#abortable(() => this.#liveness.beat(request), request.signal);
   }
 
   async findStale(request: FindStaleRequest): Promise<{ readonly claims: readonly StaleClaim[] }> {
-    return { claims: await abortable(() => this.#liveness.findStale(request), request.signal) };
+    return {
+      claims: await this.#abortable(() => this.#liveness.findStale(request), request.signal),
+    };
   }
 
   async recover(request: RecoverRequest): Promise<{ readonly applied: readonly boolean[] }> {
-    return { applied: await abortable(() => this.#liveness.recover(request), request.signal) };
+    return {
+      applied: await this.#abortable(() => this.#liveness.recover(request), request.signal),
+    };
   }
 
   listen({ onWake, logger = this.#logger, probeMs }: ListenRequest): Subscription {

@@ -10,7 +10,7 @@ import {
   toDatabaseError,
   toEnqueueError,
 } from "@venturi/core";
-import { abortable } from "./abort.ts";
+import type { Abortable } from "./abort.ts";
 import type { SqlConnection } from "./database.ts";
 import type { Statements } from "./statements.ts";
 
@@ -20,11 +20,12 @@ export interface ProducerOptions {
   readonly prefix: string;
   /** The store's own connections or a caller's transaction; what the driver throws comes out as it is. */
   readonly connection: SqlConnection;
+  readonly abortable: Abortable;
 }
 
 /** The producing half of the store. */
 export function createProducer(options: ProducerOptions): ProducerStore {
-  const { statements, capabilities, prefix, connection } = options;
+  const { statements, capabilities, prefix, connection, abortable } = options;
   return {
     portVersion: PORT_VERSION,
     capabilities,

@@ -1,5 +1,6 @@
+import { getEventListeners } from "node:events";
 import { endStatuses } from "@venturi/core";
-import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
+import { expectInvariants, expectNoWarnings, testDatabase } from "@venturi-tooling/testing";
 import { afterAll, afterEach, describe, expect, it } from "vitest";
 import { PostgresStore } from "./postgres-store.ts";
 import { gatedPool } from "./testing/gated-pool.ts";
@@ -16,6 +17,7 @@ import {
 import { until } from "./testing/until.ts";
 
 const { pool } = await testDatabase();
+expectNoWarnings();
 const gated = gatedPool(pool);
 const store = new PostgresStore({ pool: gated });
 const worker = await startWorker(store, { kinds: ["k"] });
@@ -91,6 +93,13 @@ describe.each(Object.entries(verbs))("%s", (_, call) => {
       expect(gated.asked).toEqual([]);
     });
   });
+});
+
+it("is shared by many calls without a warning, and let go of", async () => {
+  const { signal } = new AbortController();
+  const calls = Array.from({ length: 100 }, () => store.cancel({ id: newId(), signal }));
+  await Promise.all([...calls, ...Object.values(verbs).map((call) => call(signal))]);
+  await until(() => getEventListeners(signal, "abort").length === 0);
 });
 
 describe("what was sent is carried out, though nobody waits for it:", () => {
