@@ -154,6 +154,7 @@ describe("what was sent is carried out, though nobody waits for it:", () => {
       controller.abort();
       await expect(beating).rejects.toBe(signal.reason);
       stopping = store.stopWorker({ worker: ending });
+      await new Promise((resolve) => setTimeout(resolve, 50));
       expect(gated.asked).toHaveLength(1);
     });
     await stopping;
