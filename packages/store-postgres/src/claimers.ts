@@ -37,7 +37,7 @@ export class Claimers<C extends { putBack(place: OldPlace | null): void }> {
     this.#used.delete(worker);
   }
 
-  /** Tells all of them of a row that is pending again at its old place; null: at one that is not known. */
+  /** Tells all of them of a row that is pending again at its old place; null: there may be such rows anywhere. */
   putBack(place: OldPlace | null): void {
     for (const { claimer } of this.#used.values()) claimer.putBack(place);
   }
