@@ -62,6 +62,7 @@ export class Liveness {
       nextSuspectMs: (first?.["next_suspect_ms"] ?? null) as number | null,
       others: first?.["others"] as number,
       serverUpMs: first?.["server_up_ms"] as number,
+      clockMs: first?.["clock_ms"] as number,
     };
   }
 
