@@ -31,6 +31,9 @@ export function stopWorker(database: Database, worker: WorkerId): void {
   database.run("update workers set stopping_at = ? where id = ?", database.now(), worker);
 }
 
+/** Whoever has not been heard of for so long, in milliseconds, does not share the work of the living. */
+const countedMs = 300_000;
+
 export function beat(
   database: Database,
   worker: WorkerId,
@@ -68,7 +71,9 @@ export function beat(
   return {
     silent,
     nextSuspectMs: next.length === 0 ? null : Math.min(...next),
-    others: judged.filter(({ row, silentMs }) => silentMs < row.worker_timeout_ms).length,
+    others: judged.filter(
+      ({ row, silentMs }) => silentMs < Math.min(row.worker_timeout_ms, countedMs),
+    ).length,
   };
 }
 

@@ -180,10 +180,21 @@ export interface BeatResult {
   readonly silent: readonly SilentWorker[];
   /** Milliseconds until the next live worker becomes suspect or dead if it stays silent; null: there is no other. */
   readonly nextSuspectMs: number | null;
-  /** How many other workers live: they share the slow looks for orphans. Absent: unknown, each looks as if alone. */
+  /**
+   * How many other workers live: they share the slow looks for orphans. Those count that have been heard of within
+   * their timeout and within five minutes, since a timeout may be endless. Absent: unknown, each looks as if alone.
+   */
   readonly others?: number;
-  /** How long the database server has been up, in milliseconds: after an outage everyone beats before anyone recovers. */
+  /**
+   * How long the database server has been up, in milliseconds: after an outage everyone beats before anyone recovers.
+   * Negative: its clock has been set back.
+   */
   readonly serverUpMs: number;
+  /**
+   * The store's clock, in epoch milliseconds: where it was set forward everyone looks silent, and beats before anyone
+   * recovers. Absent: nobody sets it.
+   */
+  readonly clockMs?: number;
 }
 
 export interface FindStaleRequest extends Signalled {

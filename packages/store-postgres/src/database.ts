@@ -17,8 +17,14 @@ export interface SqlConnection {
 
 /** Where statements run: a pool of ours, or what an application lent. */
 export interface SqlSource extends SqlConnection {
-  /** Runs work in one READ COMMITTED transaction: committed when it resolves, rolled back when it rejects. */
-  transaction<T>(work: (connection: SqlConnection) => Promise<T>): Promise<T>;
+  /**
+   * Runs work in one READ COMMITTED transaction: committed when it resolves, rolled back when it rejects. With as much
+   * patience as its `only` statement has, where it is one.
+   */
+  transaction<T>(
+    work: (connection: SqlConnection) => Promise<T>,
+    only?: Partial<Statement>,
+  ): Promise<T>;
   close(): Promise<void>;
 }
 
@@ -60,7 +66,10 @@ export class Database {
     return this.#counted(async () => {
       try {
         if (!(await this.#isStrict())) return await this.#source.run(statement, values);
-        return await this.#source.transaction((connection) => connection.run(statement, values));
+        return await this.#source.transaction(
+          (connection) => connection.run(statement, values),
+          statement,
+        );
       } catch (error) {
         // The default may have been made stricter since it was asked for.
         if (readDatabaseFault(error).sqlState === "40001") this.#strict = undefined;

@@ -14,9 +14,13 @@ import { type OnPutBack, tellPutBack } from "./old-place.ts";
 import { inRounds } from "./rounds.ts";
 import { toStaleClaim } from "./row-mapping.ts";
 import type { Statements } from "./statements.ts";
+import { firstPatienceMs } from "./suspect-connections.ts";
 
 /** Which release of the SQL contract this code speaks; published with each worker. */
 const codeVersion = 1;
+
+/** No beat is given up sooner, in milliseconds: a server that is there may be that slow for a moment. */
+const leastPatienceMs = 500;
 
 /** Worker sessions, their beats, and what becomes of the claims of those that have gone silent. */
 export class Liveness {
@@ -48,10 +52,13 @@ export class Liveness {
 
   async beat(request: WorkerRegistration & { readonly worker: WorkerId }): Promise<BeatResult> {
     const values = [request.worker, ...registration(request)];
-    const rows = await this.#beating(
-      request.worker,
-      this.#database.run(this.#statements.beat, values, "beat"),
+    // One that waited for longer would be heard of too late, though the next connection works.
+    const patienceMs = Math.min(
+      firstPatienceMs,
+      Math.max(leastPatienceMs, request.workerTimeoutMs / 3),
     );
+    const statement = { ...this.#statements.beat, patienceMs };
+    const rows = await this.#beating(request.worker, this.#database.run(statement, values, "beat"));
     const [first] = rows;
     const silent = rows.flatMap((row) =>
       row["id"] === null
@@ -71,6 +78,7 @@ export class Liveness {
       nextSuspectMs: (first?.["next_suspect_ms"] ?? null) as number | null,
       others: first?.["others"] as number,
       serverUpMs: first?.["server_up_ms"] as number,
+      clockMs: first?.["clock_ms"] as number,
     };
   }
 

@@ -34,6 +34,10 @@ export interface PgPoolLike extends PgQueryable {
   on(event: "error", listener: (error: Error) => void): unknown;
   end(): Promise<void>;
   readonly options?: { readonly max?: number };
+  /** Connections that nobody uses. */
+  readonly idleCount?: number;
+  /** Requests that wait for one. */
+  readonly waitingCount?: number;
 }
 
 /** A client of our own, which only listens. */

@@ -3,6 +3,7 @@ import type { Row, SqlConnection, SqlSource } from "./database.ts";
 import { type PgClientLike, type PgPoolLike, type PgQueryable, plainTypes } from "./pg-like.ts";
 import type { Statement } from "./sql/statement.ts";
 import { firstPatienceMs, SuspectConnections } from "./suspect-connections.ts";
+import { within } from "./within.ts";
 
 /** A `pg` pool as a source of statements. */
 export function pgSource(
@@ -13,40 +14,46 @@ export function pgSource(
   const suspects = SuspectConnections.of(pool);
   /** One statement, of whose answer the suspects hear. */
   const observed = async (
-    { name }: Statement,
+    statement: Statement,
     send: (options: RunOptions) => Promise<readonly Row[]>,
   ): Promise<readonly Row[]> => {
     try {
-      const rows = await send({ preparedStatements, answerMs: suspects.patienceMs(name) });
-      suspects.answered(name);
+      const rows = await send({ preparedStatements, answerMs: suspects.patienceMs(statement) });
+      suspects.answered(statement);
       return rows;
     } catch (error) {
-      suspects.learn(name, error);
+      suspects.learn(statement, error);
       throw error;
     }
   };
   return {
     run: (statement, values) =>
       observed(statement, async (options) => {
-        if (!suspects.isAny) return run(pool, statement, values, options);
-        return onClient(await suspects.connect(), (client) =>
-          run(client, statement, values, options),
+        if (!suspects.isAny && mayLeaveTo(pool, statement))
+          return run(pool, statement, values, options);
+        return onClient(await suspects.connect(statement), (client) =>
+          run(client, statement, values, { ...options, isHeld: true }),
         );
       }),
-    async transaction(work) {
-      const client = await suspects.connect();
+    async transaction(work, only = {}) {
+      const client = await suspects.connect(only);
       const connection: SqlConnection = {
         run: (statement, values) =>
-          observed(statement, (options) => run(client, statement, values, options)),
+          observed(statement, (options) =>
+            run(client, statement, values, { ...options, isHeld: true }),
+          ),
       };
       // A checked-out client whose connection dies tells nobody but itself, and unheard ends the process.
       const onError = () => undefined;
       client.on("error", onError);
       let broken: Error | undefined;
       try {
-        await observed(begin, ({ answerMs }) => run(client, begin, [], { answerMs }));
+        const { patienceMs = firstPatienceMs } = only;
+        const first = { ...begin, patienceMs };
+        await observed(first, ({ answerMs }) => run(client, begin, [], { answerMs }));
         const result = await work(connection);
-        await observed(commit, () => run(client, commit, [], { answerMs: commitMs }));
+        const answerMs = only.isPrompt === true ? patienceMs : commitMs;
+        await observed(commit, () => run(client, commit, [], { answerMs }));
         return result;
       } catch (error) {
         // Whatever state the session is in, nobody else should meet it.
@@ -66,6 +73,18 @@ export interface PgSourceOptions {
   /** Whether `close` ends the pool. */
   readonly owned: boolean;
   readonly logger: Logger;
+}
+
+/**
+ * Whether the pool may run a statement by itself. Not where a prompt one would wait for a connection, since a pool does
+ * so for ever unless it is told otherwise, nor where one is short of time, whose wait is ended here.
+ */
+function mayLeaveTo(
+  { idleCount, waitingCount = 0 }: PgPoolLike,
+  { isPrompt = false, patienceMs }: Statement,
+): boolean {
+  if (!isPrompt || idleCount === undefined) return true;
+  return patienceMs === undefined && idleCount > waitingCount;
 }
 
 async function onClient<T>(
@@ -106,18 +125,28 @@ interface RunOptions {
    * @defaultValue 8,000
    */
   readonly answerMs?: number | undefined;
+  /**
+   * Whether the connection is ended where the statement fails, so that its wait can be ended here: the driver's own
+   * would end before an answer is read that arrived while the process stood still.
+   * @defaultValue false
+   */
+  readonly isHeld?: boolean | undefined;
 }
 
 async function run(
   queryable: PgQueryable,
-  { name, text, isPrompt = false }: Statement,
+  { name, text, isPrompt = false, patienceMs }: Statement,
   values: readonly unknown[],
-  { preparedStatements = false, answerMs = firstPatienceMs }: RunOptions,
+  { preparedStatements = false, answerMs = firstPatienceMs, isHeld = false }: RunOptions,
 ): Promise<readonly Row[]> {
-  const within = isPrompt ? { query_timeout: answerMs } : {};
-  const query = { text, values: [...values], types: plainTypes, ...within };
-  const result = await queryable.query(preparedStatements ? { name, ...query } : query);
-  return result.rows as readonly Row[];
+  const isOurs = isHeld && patienceMs !== undefined;
+  const limit = isPrompt && !isOurs ? { query_timeout: answerMs } : {};
+  const query = { text, values: [...values], types: plainTypes, ...limit };
+  const answer = queryable.query(preparedStatements ? { name, ...query } : query);
+  const { rows } = await (isOurs
+    ? within(answerMs, answer, new Error("Query read timeout"))
+    : answer);
+  return rows as readonly Row[];
 }
 
 const guarded = Symbol.for("venturi.pool-guarded");

@@ -1,4 +1,6 @@
 import type { PgClientLike, PgPoolLike } from "./pg-like.ts";
+import type { Statement } from "./sql/statement.ts";
+import { connectWithin } from "./within.ts";
 
 /**
  * How long a prompt statement may go unanswered at first, in milliseconds. A connection that a network has forgotten
@@ -53,27 +55,40 @@ export class SuspectConnections {
    * behind a lock on its table, say, goes on with it when its connection is given up, and each of those occupies
    * another process of the server.
    */
-  patienceMs(statement: string): number {
-    return this.#patienceMs.get(statement) ?? firstPatienceMs;
+  patienceMs({ name, patienceMs = firstPatienceMs }: Statement): number {
+    return this.#patienceMs.get(name) ?? patienceMs;
   }
 
   /** Hears that a statement was answered. */
-  answered(statement: string): void {
-    if (this.#patienceMs.size > 0) this.#patienceMs.delete(statement);
+  answered({ name }: Statement): void {
+    if (this.#patienceMs.size > 0) this.#patienceMs.delete(name);
   }
 
   /** Hears how a statement failed. */
-  learn(statement: string, error: unknown): void {
+  learn(statement: Statement, error: unknown): void {
     if (!(error instanceof Error) || error.message !== "Query read timeout") return;
-    this.#patienceMs.set(statement, Math.min(this.patienceMs(statement) * 2, mostPatienceMs));
+    this.#patienceMs.set(statement.name, Math.min(this.patienceMs(statement) * 2, mostPatienceMs));
     this.#fresh = new WeakSet();
     this.#until = performance.now() + suspectMs;
   }
 
-  /** Takes a connection out of the pool, and ends those that are not to be trusted. */
-  async connect(): Promise<PgClientLike> {
+  /**
+   * Takes a connection out of the pool, and ends those that are not to be trusted. A prompt statement waits for one
+   * that is being made no longer than for its answer at first: nobody at the server waits in vain for what was given up
+   * here.
+   */
+  async connect({
+    isPrompt = false,
+    patienceMs = firstPatienceMs,
+  }: Partial<Statement>): Promise<PgClientLike> {
+    const giveUpAt = performance.now() + patienceMs;
+    const make = () => {
+      if (!isPrompt) return this.#pool.connect();
+      const makingMs = Math.max(0, giveUpAt - performance.now());
+      return connectWithin(this.#pool, { makingMs, waitingMs: firstPatienceMs });
+    };
     for (let looks = this.#pool.options?.max ?? mostLooks; ; looks -= 1) {
-      const client = await this.#pool.connect();
+      const client = await make();
       if (!this.isAny || this.#fresh.has(client) || looks <= 0) return client;
       client.release(true);
     }

@@ -7,6 +7,7 @@ import type {
   WorkerStore,
 } from "@venturi/core";
 import type { CancelTimer, Clock } from "./clock.ts";
+import { Steadiness } from "./steadiness.ts";
 import { Trouble } from "./trouble.ts";
 
 /** No two beats follow each other faster, in milliseconds. */
@@ -15,15 +16,16 @@ const leastIntervalMs = 50;
 const mostRetryMs = 2_000;
 /** Those that wake for the nearest suspect do so about this far apart, in milliseconds. */
 const wakeStepMs = 500;
-/** Beats of its own that a worker misses before it takes that for an outage, in which others missed theirs. */
-const missedBeats = 3;
+/** How often whoever waits to take claims of a dead worker beats in that one's timeout: twice would be a gap. */
+const beatsToRipen = 4;
 
 /** A worker that has gone silent. */
 export interface Silent extends SilentWorker {
   /**
    * Whether it is dead, and its claims may be taken before their leases end. Not so shortly after the server or this
-   * worker started, or its own beats failed: then everyone may have been cut off, and has its own timeout to beat
-   * again before anyone recovers.
+   * worker started, its own beats failed or came more seldom than the other's have to, or the store's clock was set
+   * forward: then everyone may have been cut off or only look silent, and has its own timeout to beat again before
+   * anyone recovers.
    */
   readonly mayBeTakenFrom: boolean;
 }
@@ -61,11 +63,7 @@ export class Heartbeat {
   #stopped = false;
   #beating: Promise<void> | null = null;
   #cancelTimer: CancelTimer | null = null;
-  #lastBeatAt: number;
-  /** When the last beat that succeeded was sent. */
-  #lastSentAt: number;
-  /** Since when this worker has been beating without a gap: others may have been cut off until then. */
-  #steadySince: number;
+  readonly #steadiness: Steadiness;
 
   constructor(options: HeartbeatOptions) {
     const { clock, logger, random = Math.random } = options;
@@ -74,14 +72,12 @@ export class Heartbeat {
     const doing = "publish a heartbeat";
     this.#trouble = new Trouble({ clock, logger, doing, mostMs: mostRetryMs, random });
     this.#shortestLeaseMs = options.registration.shortestLeaseMs;
-    this.#lastBeatAt = clock.now();
-    this.#lastSentAt = this.#lastBeatAt;
-    this.#steadySince = this.#lastBeatAt;
+    this.#steadiness = new Steadiness(clock.now());
   }
 
   /** When the last beat that succeeded was sent; before the first, when this worker started. */
   get lastSentAt(): number {
-    return this.#lastSentAt;
+    return this.#steadiness.lastSentAt;
   }
 
   /** Beats at once and from then on; resolves after the first try. */
@@ -131,40 +127,53 @@ export class Heartbeat {
     }
     this.#trouble.succeeded();
     const now = clock.now();
-    const gapMs = Math.min(workerTimeoutMs / 2, missedBeats * heartbeatMs);
-    if (now - this.#lastBeatAt > gapMs) this.#steadySince = now;
-    this.#lastBeatAt = now;
-    const wasSilent = now - this.#lastSentAt > workerTimeoutMs;
-    this.#lastSentAt = sentAt;
+    const wasSilent = now - this.#steadiness.lastSentAt > workerTimeoutMs;
+    this.#steadiness.answered({ sentAt, now, clockMs: result.clockMs });
     const silent = this.#judged(result, now);
     const { others = 0 } = result;
     if (!this.#stopped) onBeat({ silent, others, wasSilent });
-    // The interval counts from sending to sending, so that a slow answer does not make this worker look silent.
+    // Intervals count from sending to sending, so that a slow answer does not make this worker look silent.
     const rest = this.#intervalMs(heartbeatMs) - (now - sentAt);
-    return Math.max(
-      leastIntervalMs,
-      Math.min(rest, this.#wakeMs(result), this.#ripeMs(silent, now)),
-    );
+    const ripe = this.#ripeMs(silent, result, { sentAt, now });
+    return Math.max(leastIntervalMs, Math.min(rest, this.#wakeMs(result), ripe));
   }
 
   #judged({ silent, serverUpMs, others }: BeatResult, now: number): Silent[] {
     const { registration, isBrief } = this.#options;
-    // A brief session that waited would never take anything. If another lives, that one will.
-    const steadyMs = isBrief && others === 0 ? serverUpMs : now - this.#steadySince;
-    const heardMs = Math.min(steadyMs, serverUpMs);
     return silent.map((worker) => {
       const { dead, timeoutMs = registration.workerTimeoutMs } = worker;
-      return { ...worker, timeoutMs, mayBeTakenFrom: dead && heardMs >= timeoutMs };
+      // A brief session that waited would never take anything. If another lives, that one will.
+      const leftMs =
+        isBrief && others === 0
+          ? timeoutMs - serverUpMs
+          : this.#unsteadyMs(timeoutMs, serverUpMs, now);
+      return { ...worker, timeoutMs, mayBeTakenFrom: dead && leftMs <= 0 };
     });
   }
 
-  /** When the first of the dead may be taken from for which this worker has not lived for long enough. */
-  #ripeMs(silent: readonly Silent[], now: number): number {
+  /** How long until this worker and the server have been there for a timeout, without a gap. */
+  #unsteadyMs(timeoutMs: number, serverUpMs: number, now: number): number {
+    // A server that started later than it is now had its clock set back: since when it is up cannot be known.
+    const upMs = serverUpMs < 0 ? Number.POSITIVE_INFINITY : serverUpMs;
+    return Math.max(this.#steadiness.since(timeoutMs) + timeoutMs - now, timeoutMs - upMs);
+  }
+
+  /**
+   * When to beat next for the sake of those that are dead and may not be taken from yet: as soon as one may be, and
+   * until then often enough for that, where the regular beats are not.
+   */
+  #ripeMs(
+    silent: readonly Silent[],
+    { serverUpMs }: BeatResult,
+    { sentAt, now }: { readonly sentAt: number; readonly now: number },
+  ): number {
     const waits = silent
       .filter(({ dead, mayBeTakenFrom }) => dead && !mayBeTakenFrom)
-      .map(({ timeoutMs = 0 }) => this.#steadySince + timeoutMs - now)
-      .filter((ms) => ms > 0);
-    return Math.min(...waits) + 1;
+      .map(({ timeoutMs = 0 }) => {
+        const leftMs = this.#unsteadyMs(timeoutMs, serverUpMs, now) + 1;
+        return Math.min(leftMs, timeoutMs / beatsToRipen - (now - sentAt));
+      });
+    return Math.min(...waits);
   }
 
   /**

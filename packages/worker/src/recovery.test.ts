@@ -295,6 +295,20 @@ describe("with others that live, a silent worker", () => {
       expect(perMinute).toBeLessThan(36);
     },
   );
+
+  test("that was killed long ago and may be silent for ever does not make the living look more often", async () => {
+    service = recovery({ random: () => 0.5 });
+    hear(10);
+    await service.start();
+    const before = scans.length;
+    const killed = Object.fromEntries(Array.from({ length: 60 }, (_, n) => [100 + n, 3_600_000]));
+    for (let beat = 0; beat < 12; beat += 1) {
+      suspects({ ...killed, [other]: 60_000 }, 10);
+      await clock.advance(5_000);
+    }
+    const own = scans.slice(before).filter(({ request }) => !request.orphans);
+    expect(own.length).toBeLessThan(4);
+  });
 });
 
 describe("how often", () => {

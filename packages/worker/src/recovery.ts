@@ -22,6 +22,8 @@ const scanIntervalMs = 1_000;
 const firstLookStepMs = 250;
 /** And then together at least this often, for what has become overdue since, in milliseconds. */
 const mostLookMs = 5_000;
+/** Whoever has been silent for longer, in milliseconds, a beat does not count among the others. */
+const countedMs = 300_000;
 /**
  * The slow pass over all claims, of all live workers together: at least this far apart, in milliseconds, and never
  * more than a hundredth of the time.
@@ -135,7 +137,8 @@ export class RecoveryService {
     const now = this.#options.clock.now();
     this.#others = others;
     this.#sweepForThoseGone(now);
-    this.#lookers = Math.max(1, others + 1 - silent.filter(({ dead }) => !dead).length);
+    const suspects = silent.filter(({ dead, silentMs }) => !dead && silentMs < countedMs);
+    this.#lookers = Math.max(1, others + 1 - suspects.length);
     const known = this.#silent;
     this.#silent = new Map();
     for (const { worker, mayBeTakenFrom: all, silentMs } of silent) {

@@ -80,6 +80,25 @@ describe("a beat", () => {
     expect(await beat(one)).toMatchObject({ silent: [], nextSuspectMs: 60_000 });
   });
 
+  it("says what the database's clock says", async () => {
+    const worker = await startWorker(store);
+    await clock.advance(1_234);
+    expect((await beat(worker)).clockMs).toBe(await clock.now());
+  });
+
+  it("counts the others that have been heard of lately, not those that may be silent for ever", async () => {
+    const ever = Number.POSITIVE_INFINITY;
+    const worker = await startWorker(store);
+    for (const shortestLeaseMs of [900_000, ever])
+      await startWorker(store, { workerTimeoutMs: ever, shortestLeaseMs });
+    await startWorker(store, patient);
+    expect((await beat(worker)).others).toBe(3);
+    await clock.advance(60_000);
+    expect((await beat(worker)).others).toBe(2);
+    await clock.advance(240_000);
+    expect((await beat(worker)).others).toBe(0);
+  });
+
   it("says how long the server has been up", async () => {
     const worker = await startWorker(store);
     const { rows } = await pool.query(

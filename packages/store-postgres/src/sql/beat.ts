@@ -1,5 +1,16 @@
 import type { Names } from "../names.ts";
-import { bounded, msSince, msUntil, type Statement, silentAt, statement } from "./statement.ts";
+import {
+  bounded,
+  epochMs,
+  msSince,
+  msUntil,
+  type Statement,
+  silentAt,
+  statement,
+} from "./statement.ts";
+
+/** Whoever has been silent for so long, in milliseconds, does not share the work of the living, though it may live. */
+const countedMs = 300_000;
 
 /**
  * Publishes that a worker lives, restoring its row if it was removed or given up, and returns who has gone silent.
@@ -12,6 +23,7 @@ export function beat(n: Names): Statement {
   const lease = "case when w.shortest_lease_ms <= 1e15 then w.shortest_lease_ms else 0 end";
   const suspectAt = silentAt(n, `least(w.worker_timeout_ms, ${lease})`);
   const deadAt = silentAt(n);
+  const countedUntil = silentAt(n, `least(w.worker_timeout_ms, ${countedMs})`);
   return statement(
     "beat",
     `with me as (
@@ -20,12 +32,13 @@ export function beat(n: Names): Statement {
   on conflict (id) do update set beat_at = excluded.beat_at, stopping_at = null, shortest_lease_ms = excluded.shortest_lease_ms
 ), others as materialized (
   select w.id, w.name, ${msSince(n, bounded("w.beat_at"))} as silent_ms, least(greatest(w.worker_timeout_ms, 0), 3e14) as timeout_ms, ${deadAt} <= ${n.of("clock")}() as dead, (${suspectAt} <= ${n.of("clock")}() or w.beat_at > ${n.of("clock")}() + interval '1 hour') as suspect,
-    case when ${suspectAt} > ${n.of("clock")}() then ${suspectAt} when ${deadAt} > ${n.of("clock")}() then ${deadAt} end as next_at
+    ${countedUntil} > ${n.of("clock")}() as counted, case when ${suspectAt} > ${n.of("clock")}() then ${suspectAt} when ${deadAt} > ${n.of("clock")}() then ${deadAt} end as next_at
   from ${n.of("workers")} w where w.stopping_at is null and w.id <> $1::int4
 )
 select (extract(epoch from statement_timestamp() - pg_postmaster_start_time()) * 1000)::float8 as server_up_ms,
   ${msUntil(n, "(select min(next_at) from others)")} as next_suspect_ms,
-  (select count(*)::int4 from others where not dead) as others,
+  (select count(*)::int4 from others where counted) as others,
+  ${epochMs(`${n.of("clock")}()`)} as clock_ms,
   s.id, s.name, s.silent_ms, s.timeout_ms, s.dead::int4 as dead
 from (select 1) one left join others s on s.suspect or s.dead
 order by s.silent_ms desc`,

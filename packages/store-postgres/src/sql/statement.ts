@@ -12,6 +12,11 @@ export interface Statement {
    * @defaultValue false
    */
   readonly isPrompt?: boolean;
+  /**
+   * How long a prompt one may go unanswered at first, in milliseconds.
+   * @defaultValue 8,000
+   */
+  readonly patienceMs?: number;
 }
 
 /** What workers live by. The rest may take as long as it must: it waits for locks, or an application's filter decides. */

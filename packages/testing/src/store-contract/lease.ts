@@ -308,6 +308,19 @@ export const leaseTopic: Topic = {
       },
     },
     {
+      name: "a beat counts nobody who has not been heard of for five minutes, however patient",
+      needs: ["clock"],
+      check: async (bench) => {
+        const [me] = [await bench.worker(), await bench.worker({ workerTimeoutMs: 1e10 })];
+        await bench.advance(299_000);
+        const { others } = await beat(bench, me);
+        if (others === undefined) return;
+        equal(others, 1);
+        await bench.advance(1_000);
+        equal((await beat(bench, me)).others, 0);
+      },
+    },
+    {
       name: "a claim is found once, also where its holder is named and has ended",
       needs: ["clock"],
       check: async (bench) => {

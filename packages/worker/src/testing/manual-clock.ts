@@ -56,6 +56,11 @@ export class ManualClock implements Clock {
       next.callback();
       await this.settle();
     }
-    this.#now = end;
+    this.#now = Math.max(this.#now, end);
+  }
+
+  /** Lets time pass in which the process stands still: what is due meanwhile waits for the next {@link advance}. */
+  standStill(ms: number): void {
+    this.#now += ms;
   }
 }
