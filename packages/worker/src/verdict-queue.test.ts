@@ -226,6 +226,62 @@ describe("when the store refuses", () => {
   });
 });
 
+describe("what is no answer to what was written", () => {
+  const unsent: [string, unknown][] = [
+    ["a login that the server refuses", new VenturiError("database", "no", { sqlState: "28P01" })],
+    ["a database that is gone", new VenturiError("database", "no", { sqlState: "3D000" })],
+    ["a pool that has ended", new Error("Cannot use a pool after calling end on the pool")],
+    ["a store that has been closed", new VenturiError("closed", "closed")],
+    ["a password function that rejects", new Error("Could not load credentials")],
+    ["a pool whose connect rejects with an error of its own", new Error("ResourceRequest failed")],
+    ["a right that is missing", new VenturiError("database", "no", { sqlState: "42501" })],
+    ["a table that is missing", new VenturiError("not-migrated", "no", { sqlState: "42P01" })],
+    ["a pooler that knows no such tenant", new VenturiError("database", "", { sqlState: "XX000" })],
+    ["nothing at all", undefined],
+  ];
+
+  test.each(unsent)("%s: one item waits, and is written as it is", async (_, error) => {
+    answer = () => {
+      throw error;
+    };
+    add("a");
+    await clock.advance(30_000);
+    expect(events).toEqual([]);
+    expect(sent.length).toBeLessThan(15);
+    answer = (names) => names.map(() => "applied");
+    await clock.advance(4_000);
+    expect(events).toEqual(["a applied"]);
+  });
+
+  test.each(unsent)("%s: several items wait, each until its lease ends", async (_, error) => {
+    answer = () => {
+      throw error;
+    };
+    add("a", { leaseMs: 20_000 });
+    for (const name of ["b", "c"]) add(name);
+    await clock.advance(30_000);
+    expect(events).toEqual(["a dropped"]);
+    answer = (names) => names.map(() => "applied");
+    await clock.advance(4_000);
+    expect(events).toEqual(["a dropped", "b applied", "c applied"]);
+  });
+
+  test("an item that alone is met by it does not hold up the others, and is not replaced", async () => {
+    answer = (names) => {
+      if (names.includes("a")) throw new RangeError("Invalid string length");
+      return names.map(() => "applied");
+    };
+    for (const name of ["a", "b", "c"]) add(name);
+    await clock.advance(1_000);
+    expect(events.sort()).toEqual(["b applied", "c applied"]);
+    add("d");
+    await clock.advance(1_000);
+    expect(events).toContain("d applied");
+    await clock.advance(70_000);
+    expect(events.at(-1)).toBe("a dropped");
+  });
+});
+
 describe("abandoning", () => {
   test("sends nothing more, calls nobody back and leaves no timer", async () => {
     answer = null;

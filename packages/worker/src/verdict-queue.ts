@@ -1,7 +1,8 @@
 import type { SettleVerdict } from "@venturi/core";
 import type { CancelTimer, Clock } from "./clock.ts";
 import { doubled } from "./growing-delay.ts";
-import { isRetryable, type Trouble } from "./trouble.ts";
+import { hasNothingToDoWithItems, isRefusal } from "./refusal.ts";
+import type { Trouble } from "./trouble.ts";
 
 /** What one statement takes at most. */
 const maxBatchItems = 1_000;
@@ -29,10 +30,22 @@ export interface VerdictQueueOptions<Item extends ClaimWrite> {
   readonly onVerdict: (item: Item, verdict: Exclude<SettleVerdict, "busy">) => void;
   /** The store refuses this very item for good; returns what to write instead, or what to do with it. */
   readonly onRefused: (item: Item, error: unknown) => Item | "again" | "drop";
+  /**
+   * Whether only what the server said about an item counts as a refusal, and all else is waited out; if not, whatever
+   * trying again at once does not mend counts as one.
+   * @defaultValue true
+   */
+  readonly isPatient?: boolean;
   /** Given up at its `until`. */
   readonly onDropped: (item: Item) => void;
   /** The statement in flight has returned and nothing is left over from it. */
   readonly onProgress?: () => void;
+}
+
+/** An item that failed by itself. */
+interface Refused<Item> {
+  readonly item: Item;
+  readonly error: unknown;
 }
 
 /**
@@ -115,15 +128,27 @@ export class VerdictQueue<Item extends ClaimWrite> {
   }
 
   async #send(batch: readonly Item[]): Promise<void> {
+    const refused: Refused<Item>[] = [];
+    await this.#write(batch, refused);
+    if (!this.#abandoned && refused.length > 0) this.#judge(batch, refused);
+  }
+
+  /** Writes what can be written now, and notes which items fail by themselves. */
+  async #write(batch: readonly Item[], refused: Refused<Item>[]): Promise<void> {
+    const { send, trouble } = this.#options;
     let verdicts: readonly SettleVerdict[];
     try {
-      verdicts = await this.#options.send(batch, this.#abort.signal);
+      verdicts = await send(batch, this.#abort.signal);
     } catch (error) {
-      if (!this.#abandoned) await this.#failed(batch, error);
+      if (this.#abandoned) return;
+      const [only] = batch;
+      if (hasNothingToDoWithItems(error)) this.#pause(batch, trouble.failed(error));
+      else if (batch.length > 1) await this.#halve(batch, refused);
+      else if (only !== undefined) refused.push({ item: only, error });
       return;
     }
     if (this.#abandoned) return;
-    this.#options.trouble.succeeded();
+    trouble.succeeded();
     batch.forEach((item, index) => {
       const verdict = verdicts[index] ?? "lost";
       if (verdict === "busy") {
@@ -135,24 +160,29 @@ export class VerdictQueue<Item extends ClaimWrite> {
     });
   }
 
-  async #failed(batch: readonly Item[], error: unknown): Promise<void> {
-    if (isRetryable(error)) {
-      this.#pause(batch, this.#options.trouble.failed(error));
+  async #halve(batch: readonly Item[], refused: Refused<Item>[]): Promise<void> {
+    const middle = Math.ceil(batch.length / 2);
+    for (const half of [batch.slice(0, middle), batch.slice(middle)]) {
+      // The first half may have met an outage: then the second waits with it.
+      if (this.#cancelPause) this.#waiting = [...half, ...this.#waiting];
+      else if (!this.#abandoned) await this.#write(half, refused);
+    }
+  }
+
+  /** What becomes of the items that failed by themselves. */
+  #judge(batch: readonly Item[], refused: readonly Refused<Item>[]): void {
+    const { isPatient = true, trouble, onRefused } = this.#options;
+    const [first] = refused;
+    if (isPatient && batch.length === 1 && first !== undefined && !isRefusal(first.error)) {
+      // Alone it cannot be told from trouble that has nothing to do with it.
+      this.#pause(batch, trouble.failed(first.error));
       return;
     }
-    const [only] = batch;
-    if (batch.length > 1) {
-      const middle = Math.ceil(batch.length / 2);
-      for (const half of [batch.slice(0, middle), batch.slice(middle)]) {
-        // The first half may have met an outage: then the second waits with it.
-        if (this.#cancelPause) this.#waiting = [...half, ...this.#waiting];
-        else if (!this.#abandoned) await this.#send(half);
-      }
-    } else if (only !== undefined) {
-      const replacement = this.#options.onRefused(only, error);
-      if (replacement === "again") this.#again(only);
-      else if (replacement === "drop") this.#resolved();
-      else this.#waiting = [replacement, ...this.#waiting];
+    for (const { item, error } of refused) {
+      const next = isPatient && !isRefusal(error) ? "again" : onRefused(item, error);
+      if (next === "again") this.#again(item);
+      else if (next === "drop") this.#resolved();
+      else this.#waiting = [next, ...this.#waiting];
     }
   }
 
