@@ -17,7 +17,7 @@ let room: boolean;
 let answer: (request: ClaimRequest) => ClaimResult | Promise<ClaimResult>;
 let ahead: number;
 let loop: ClaimLoop;
-let answerLost: () => Promise<void>;
+let answerLost: () => Promise<boolean>;
 let start: number;
 
 beforeEach(() => {
@@ -28,7 +28,7 @@ beforeEach(() => {
   room = true;
   ahead = 0;
   answer = () => none;
-  answerLost = async () => undefined;
+  answerLost = async () => true;
   loopWith({});
 });
 
@@ -357,6 +357,7 @@ describe("when the database fails", () => {
     answerLost = async () => {
       order.push("look");
       if (order.length === 1) throw outage();
+      return true;
     };
     answer = () => {
       order.push("claim");
@@ -375,6 +376,7 @@ describe("when the database fails", () => {
     let looks = 0;
     answerLost = async () => {
       looks += 1;
+      return true;
     };
     loopWith({ pollMaxMs: 60_000 });
     answer = () => {
@@ -398,6 +400,7 @@ describe("when the database fails", () => {
     const looks: number[] = [];
     answerLost = async () => {
       looks.push(clock.now() - start);
+      return true;
     };
     answer = () => {
       backlog(100);
@@ -410,8 +413,25 @@ describe("when the database fails", () => {
     expect(looks[1]).toBe(15_000);
   });
 
+  test("as long as something could not be undone, it is looked for again", async () => {
+    const looks: number[] = [];
+    answerLost = async () => looks.push(clock.now() - start) > 3;
+    answer = () => {
+      answer = () => none;
+      throw outage();
+    };
+    loop.start();
+    await clock.advance(300_000);
+    const waits = looks.slice(1).map((at, index) => Math.round(at - (looks[index] ?? 0)));
+    expect(waits).toEqual([15_000, 15_000, 15_000]);
+    expect(loop.mayHoldUnknown).toBe(false);
+  });
+
   test("what was found is not claimed before it has been handed back", async () => {
-    answerLost = async () => slots.undo("x");
+    answerLost = async () => {
+      slots.undo("x");
+      return true;
+    };
     answer = () => {
       answer = () => none;
       throw outage();

@@ -54,8 +54,11 @@ export interface ClaimLoopOptions {
   readonly exclude?: () => readonly JobId[];
   /** Whether there is room for more results; when it has become so, call `roomMade`. */
   readonly hasRoom: () => boolean;
-  /** A claim's answer was lost, so the store may hold claims that this worker knows nothing of. Rejects to be called again. */
-  readonly onAnswerLost: () => Promise<void>;
+  /**
+   * A claim's answer was lost, so the store may hold claims that this worker knows nothing of. Resolves with whether
+   * none is left; if not, it is called again a while later. Rejects to be called again soon.
+   */
+  readonly onAnswerLost: () => Promise<boolean>;
   readonly onBatch: (batch: ClaimBatch) => void;
   /** A claim brought nothing. */
   readonly onEmpty?: () => void;
@@ -142,9 +145,10 @@ export class ClaimLoop {
   /** Looks for claims that this worker knows nothing of. To be called with no claim in flight. */
   async lookForUnknown(): Promise<void> {
     const isLast = this.#options.clock.now() >= this.#lookAgainAt;
-    await this.#options.onAnswerLost();
+    const isNoneLeft = await this.#options.onAnswerLost();
     this.#answerLost = false;
-    if (isLast) this.#lookAgainAt = Number.POSITIVE_INFINITY;
+    if (!isNoneLeft) this.#lookAgain();
+    else if (isLast) this.#lookAgainAt = Number.POSITIVE_INFINITY;
   }
 
   #tryClaim(): void {
@@ -230,10 +234,15 @@ export class ClaimLoop {
     // Whatever it says: of the statements behind one claim, an earlier one may have been carried out.
     this.#answerLost = true;
     this.#failedAt = clock.now();
-    this.#lookAgainAt = this.#failedAt + lookAgainMs;
-    this.#armLook();
+    this.#lookAgain();
     this.#notBefore = this.#failedAt + this.#trouble.failed(error);
     slots.expectAll();
+  }
+
+  /** A while from now the store is looked through once more. */
+  #lookAgain(): void {
+    this.#lookAgainAt = this.#options.clock.now() + lookAgainMs;
+    this.#armLook();
   }
 
   /** Sees to the second look, whatever the loop does or sleeps for by then. */

@@ -22,7 +22,7 @@ import { Heartbeat } from "./heartbeat.ts";
 import { HeldClaims } from "./held-claims.ts";
 import { LeaseExtender } from "./lease-extender.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
-import { undoLostClaims } from "./lost-claims.ts";
+import { stillHeld, undoLostClaims } from "./lost-claims.ts";
 import { describeWorker, openSession } from "./open-session.ts";
 import type { ResolvedWorkerOptions } from "./options.ts";
 import { Policy } from "./policy.ts";
@@ -108,7 +108,8 @@ class Session {
       isWaiting: (claim) => claim.holder === worker && this.#dispatcher.isWaiting(claim),
       onRecovery: (claim, recovery) => events.recovered(claim, recovery),
       onRecovered: () => this.#claimLoop.wake(),
-      onOwnDone: ({ jobId, runCount }) => this.#held.remove(jobId, runCount),
+      stillHeld: (claims) => stillHeld({ store, worker, held: this.#held.size }, claims),
+      onOwnDone: (claim) => this.#held.remove(claim),
     });
     this.#heartbeat = new Heartbeat({
       ...common,
@@ -164,15 +165,14 @@ class Session {
     this.#handBack = new HandBack({
       ...common,
       onHandedBack: (claim, verdict) => {
-        const { jobId, runCount } = claim;
         if (verdict !== "lost") events.handedBack(claim);
-        slots.undone(jobId);
-        this.#held.remove(jobId, runCount);
+        slots.undone(claim.jobId);
+        this.#held.removeUndone(claim);
         this.#claimLoop.wake();
       },
-      onDropped: ({ jobId, runCount }) => {
-        slots.undone(jobId);
-        this.#held.remove(jobId, runCount);
+      onDropped: (claim) => {
+        slots.undone(claim.jobId);
+        this.#held.removeUndone(claim);
       },
     });
     this.#leases = new LeaseKeeper<Run>({
@@ -231,14 +231,15 @@ class Session {
       onAnswerLost: () =>
         undoLostClaims({
           ...common,
-          isHeld: (jobId, runCount) => this.#held.has(jobId, runCount),
+          isHeld: (claim) => this.#held.knows(claim),
+          isHere: (jobId) => slots.isRunning(jobId) || this.#dispatcher.isWaitingFor(jobId),
           leaseMsOf: (kind) => registry.get(kind)?.leaseMs ?? options.leaseMs,
           handBack: (claim) => this.#undo(claim),
         }),
       onBatch: (batch) => {
         events.claimed(batch);
-        for (const { id, runCount, leaseMs } of batch.jobs) {
-          this.#held.add(id, runCount);
+        for (const { id: jobId, runCount, leaseMs, leaseExpiresAt } of batch.jobs) {
+          this.#held.add({ jobId, runCount, leaseExpiresAt });
           this.#heartbeat.noticeLease(leaseMs);
         }
         this.#dispatcher.start(once ? this.#withoutSeen(batch) : batch);
@@ -317,7 +318,7 @@ class Session {
   }
 
   #forget({ job }: Run): void {
-    this.#held.remove(job.id, job.runCount);
+    this.#held.remove({ jobId: job.id, runCount: job.runCount });
   }
 
   /**
@@ -334,7 +335,7 @@ class Session {
   }
 
   #undo(claim: UnstartedClaim): void {
-    this.#held.add(claim.jobId, claim.runCount);
+    this.#held.undo(claim);
     this.#setup.slots.undo(claim.jobId);
     this.#handBack.handBack(claim);
   }
