@@ -387,7 +387,8 @@ describe("when the database fails", () => {
     await clock.advance(5_000);
     expect(looks).toBe(1);
     expect(loop.mayHoldUnknown).toBe(true);
-    await clock.advance(9_999);
+    const answeredAt = requests.at(-1)?.at ?? 0;
+    await clock.advance(9_999 + answeredAt);
     expect(looks).toBe(1);
     await clock.advance(1);
     expect(looks).toBe(2);
@@ -410,7 +411,30 @@ describe("when the database fails", () => {
     await clock.advance(60_000);
     expect(limits()).toEqual([4, 4]);
     expect(looks).toHaveLength(2);
-    expect(looks[1]).toBe(15_000);
+    expect((looks[1] ?? 0) - (looks[0] ?? 0)).toBe(15_000);
+  });
+
+  test("once more a while after the next answer, however long the claim has waited for that", async () => {
+    const looks: number[] = [];
+    answerLost = async () => looks.push(clock.now() - start) > 0;
+    loopWith({ pollMaxMs: 60_000 });
+    const slow = deferred<ClaimResult>();
+    answer = () => {
+      answer = () => slow.promise;
+      throw outage();
+    };
+    loop.start();
+    await clock.advance(30_000);
+    expect(looks).toHaveLength(1);
+    // What the claims that were given up had waited for is over: they are carried out about now.
+    answer = () => none;
+    slow.resolve(none);
+    await clock.advance(14_999);
+    expect(looks).toHaveLength(1);
+    expect(loop.mayHoldUnknown).toBe(true);
+    await clock.advance(1);
+    expect(looks).toHaveLength(2);
+    expect(loop.mayHoldUnknown).toBe(false);
   });
 
   test("as long as something could not be undone, it is looked for again", async () => {

@@ -22,7 +22,8 @@ const leastAfterErrorMs = 250;
 
 /**
  * How long after a lost answer the store is looked through once more, in milliseconds: a claim whose connection is
- * gone may still be carried out.
+ * gone may still be carried out. Counted anew from the next claim that is answered: what those that were given up had
+ * waited for is over then, and they are carried out at the same time.
  */
 const lookAgainMs = 15_000;
 
@@ -86,6 +87,8 @@ export class ClaimLoop {
   #claiming: Promise<void> | null = null;
   #answerLost = false;
   #lookAgainAt = Number.POSITIVE_INFINITY;
+  /** Whether no claim has been answered since one failed. */
+  #isUnanswered = false;
   /** After an error, no claim before this instant. */
   #notBefore = Number.NEGATIVE_INFINITY;
   #failedAt = Number.NEGATIVE_INFINITY;
@@ -205,6 +208,8 @@ export class ClaimLoop {
       return;
     }
     this.#trouble.succeeded();
+    if (this.#isUnanswered) this.#lookAgain();
+    this.#isUnanswered = false;
     const { jobs } = result;
     this.#counter += jobs.length;
     slots.learn(plan, jobs);
@@ -233,6 +238,7 @@ export class ClaimLoop {
     this.#hint = undefined;
     // Whatever it says: of the statements behind one claim, an earlier one may have been carried out.
     this.#answerLost = true;
+    this.#isUnanswered = true;
     this.#failedAt = clock.now();
     this.#lookAgain();
     this.#notBefore = this.#failedAt + this.#trouble.failed(error);
