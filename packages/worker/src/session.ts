@@ -87,7 +87,7 @@ class Session {
   readonly #claimCheck: ClaimCheck;
   readonly #heartbeat: Heartbeat;
   readonly #recovery: RecoveryService;
-  /** Jobs that this session has re-pended and must not claim again. */
+  /** With `once`, jobs that have run and are not completed for certain: this session must not claim them again. */
   readonly #seen = new Set<JobId>();
 
   constructor(setup: SessionSetup) {
@@ -145,10 +145,7 @@ class Session {
     });
     this.#settler = new Settler({
       ...common,
-      refuse: (run, note) => {
-        if (once) this.#seen.add(run.job.id);
-        return policy.refused(run, note);
-      },
+      refuse: (run, note) => policy.refused(run, note),
       onSettled: (run, outcome) => this.#settled(run, outcome),
       onLost: (run) => {
         events.lost(run);
@@ -166,14 +163,10 @@ class Session {
       ...common,
       onHandedBack: (claim, verdict) => {
         if (verdict !== "lost") events.handedBack(claim);
-        slots.undone(claim.jobId);
         this.#held.removeUndone(claim);
         this.#claimLoop.wake();
       },
-      onDropped: (claim) => {
-        slots.undone(claim.jobId);
-        this.#held.removeUndone(claim);
-      },
+      onDropped: (claim) => this.#held.removeUndone(claim),
     });
     this.#leases = new LeaseKeeper<Run>({
       clock,
@@ -205,7 +198,8 @@ class Session {
       onEnd: (run, result) => {
         events.ended(run, result);
         const settlement = policy.settlement(run, result);
-        if (once && settlement.outcome !== "completed") this.#seen.add(run.job.id);
+        // Also one that completes, until that is confirmed: its claim may have been lost.
+        if (once) this.#seen.add(run.job.id);
         this.#settler.settle(run, settlement);
       },
       onUnstarted: ({ id, runCount, kind, leaseExpiresAt }, leaseEndsAt) =>
@@ -226,7 +220,7 @@ class Session {
         const known = registry.get(kind);
         return { leaseMs: known?.leaseMs ?? options.leaseMs, backstop: known?.backstop ?? null };
       },
-      exclude: () => [...this.#seen],
+      exclude: () => [...this.#handBack.jobIds(), ...this.#seen],
       hasRoom: () => this.#settler.size <= 2 * (concurrency + ahead.target) + spareResults,
       onAnswerLost: () =>
         undoLostClaims({
@@ -306,6 +300,7 @@ class Session {
   #settled(run: Run, outcome: SettlementOutcome): void {
     this.#events.settled(run, outcome);
     this.#forget(run);
+    if (outcome === "completed") this.#seen.delete(run.job.id);
     this.#setup.onSettled(outcome);
     // Without notifications nobody else would say that the job is pending again.
     if (outcome !== "completed" && outcome !== "dead") this.#claimLoop.wake();
@@ -336,7 +331,6 @@ class Session {
 
   #undo(claim: UnstartedClaim): void {
     this.#held.undo(claim);
-    this.#setup.slots.undo(claim.jobId);
     this.#handBack.handBack(claim);
   }
 
