@@ -208,8 +208,7 @@ export class ClaimLoop {
       return;
     }
     this.#trouble.succeeded();
-    if (this.#isUnanswered) this.#lookAgain();
-    this.#isUnanswered = false;
+    if (this.#isUnanswered) this.#answeredAgain();
     const { jobs } = result;
     this.#counter += jobs.length;
     slots.learn(plan, jobs);
@@ -221,6 +220,14 @@ export class ClaimLoop {
     if (jobs.length > 0)
       onBatch({ jobs: inTurns(plan.turn, jobs), sentAt, receivedAt: clock.now() });
     else if (!this.#stopped) onEmpty?.();
+  }
+
+  /** A claim has been answered for the first time since one failed. */
+  #answeredAgain(): void {
+    this.#isUnanswered = false;
+    // A look that is due had to wait for this answer; others may have waited with it, and be carried out just now.
+    if (this.#options.clock.now() >= this.#lookAgainAt) this.#answerLost = true;
+    this.#lookAgain();
   }
 
   /** How long nothing more can be had, unless a wake-up says otherwise. */
