@@ -51,3 +51,19 @@ export function hasNothingToDoWithItems(error: unknown): boolean {
   if (isRetryable(error) || (isVenturiError(error) && error.code === "closed")) return true;
   return readDatabaseFault(error).fate !== "refused";
 }
+
+/** Classes of SQLSTATEs that are about a value, whoever else brings such a one: data, limits of the program. */
+const aboutValues = new Set(["22", "54"]);
+
+/** Whether a refusal is for a value of this very item, not for what may refuse any. */
+export function isAboutValues(error: unknown): boolean {
+  if (!isRefusal(error)) return false;
+  const { sqlState } = readDatabaseFault(error);
+  return sqlState === null || aboutValues.has(sqlState.slice(0, 2));
+}
+
+/** Two errors of one nature say the same. Without an answer of the server all do, since their texts may hold anything. */
+export function natureOf(error: unknown): string {
+  const { sqlState, message } = readDatabaseFault(error);
+  return isRefusal(error) ? `${sqlState} ${message}` : `${sqlState}`;
+}
