@@ -17,18 +17,20 @@ let room: boolean;
 let answer: (request: ClaimRequest) => ClaimResult | Promise<ClaimResult>;
 let ahead: number;
 let loop: ClaimLoop;
-let answerLost: () => Promise<void>;
+let answerLost: () => Promise<boolean>;
+let excluded: string[];
 let start: number;
 
 beforeEach(() => {
   clock = new ManualClock();
   start = clock.now();
   requests = [];
+  excluded = [];
   batches = [];
   room = true;
   ahead = 0;
   answer = () => none;
-  answerLost = async () => undefined;
+  answerLost = async () => true;
   loopWith({});
 });
 
@@ -50,6 +52,7 @@ function loopWith({ concurrency = 4, pollMaxMs = 30_000 }): void {
     terms: () => ({ leaseMs: 900_000, backstop: 20 }),
     priorityRatio: 4,
     pollMaxMs,
+    exclude: () => excluded,
     hasRoom: () => room,
     onAnswerLost: () => answerLost(),
     onBatch: ({ jobs }) => {
@@ -357,6 +360,7 @@ describe("when the database fails", () => {
     answerLost = async () => {
       order.push("look");
       if (order.length === 1) throw outage();
+      return true;
     };
     answer = () => {
       order.push("claim");
@@ -375,6 +379,7 @@ describe("when the database fails", () => {
     let looks = 0;
     answerLost = async () => {
       looks += 1;
+      return true;
     };
     loopWith({ pollMaxMs: 60_000 });
     answer = () => {
@@ -385,7 +390,8 @@ describe("when the database fails", () => {
     await clock.advance(5_000);
     expect(looks).toBe(1);
     expect(loop.mayHoldUnknown).toBe(true);
-    await clock.advance(9_999);
+    const answeredAt = requests.at(-1)?.at ?? 0;
+    await clock.advance(9_999 + answeredAt);
     expect(looks).toBe(1);
     await clock.advance(1);
     expect(looks).toBe(2);
@@ -398,6 +404,7 @@ describe("when the database fails", () => {
     const looks: number[] = [];
     answerLost = async () => {
       looks.push(clock.now() - start);
+      return true;
     };
     answer = () => {
       backlog(100);
@@ -407,11 +414,51 @@ describe("when the database fails", () => {
     await clock.advance(60_000);
     expect(limits()).toEqual([4, 4]);
     expect(looks).toHaveLength(2);
-    expect(looks[1]).toBe(15_000);
+    expect((looks[1] ?? 0) - (looks[0] ?? 0)).toBe(15_000);
+  });
+
+  test("at once where a claim was waited for when it was due, and once more a while after that was answered", async () => {
+    const looks: number[] = [];
+    answerLost = async () => looks.push(clock.now() - start) > 0;
+    loopWith({ pollMaxMs: 60_000 });
+    const slow = deferred<ClaimResult>();
+    answer = () => {
+      answer = () => slow.promise;
+      throw outage();
+    };
+    loop.start();
+    await clock.advance(30_000);
+    expect(looks).toHaveLength(1);
+    // What the claims that were given up had waited for is over: they are carried out about now.
+    answer = () => none;
+    slow.resolve(none);
+    await clock.advance(14_999);
+    expect(looks.slice(1)).toEqual([30_000]);
+    expect(loop.mayHoldUnknown).toBe(true);
+    await clock.advance(1);
+    expect(looks.slice(1)).toEqual([30_000, 45_000]);
+    expect(loop.mayHoldUnknown).toBe(false);
+  });
+
+  test("as long as something could not be undone, it is looked for again", async () => {
+    const looks: number[] = [];
+    answerLost = async () => looks.push(clock.now() - start) > 3;
+    answer = () => {
+      answer = () => none;
+      throw outage();
+    };
+    loop.start();
+    await clock.advance(300_000);
+    const waits = looks.slice(1).map((at, index) => Math.round(at - (looks[index] ?? 0)));
+    expect(waits).toEqual([15_000, 15_000, 15_000]);
+    expect(loop.mayHoldUnknown).toBe(false);
   });
 
   test("what was found is not claimed before it has been handed back", async () => {
-    answerLost = async () => slots.undo("x");
+    answerLost = async () => {
+      excluded.push("x");
+      return true;
+    };
     answer = () => {
       answer = () => none;
       throw outage();
@@ -466,7 +513,7 @@ describe("a stop", () => {
 test("jobs that must not be claimed are named to the store", async () => {
   loop.start();
   await clock.settle();
-  slots.undo("x");
+  excluded.push("x");
   loop.wake();
   await clock.settle();
   expect(requests.map(({ request }) => request.exclude)).toEqual([undefined, ["x"]]);

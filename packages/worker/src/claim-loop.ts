@@ -22,7 +22,8 @@ const leastAfterErrorMs = 250;
 
 /**
  * How long after a lost answer the store is looked through once more, in milliseconds: a claim whose connection is
- * gone may still be carried out.
+ * gone may still be carried out. Counted anew from the next claim that is answered: what those that were given up had
+ * waited for is over then, and they are carried out at the same time.
  */
 const lookAgainMs = 15_000;
 
@@ -54,8 +55,11 @@ export interface ClaimLoopOptions {
   readonly exclude?: () => readonly JobId[];
   /** Whether there is room for more results; when it has become so, call `roomMade`. */
   readonly hasRoom: () => boolean;
-  /** A claim's answer was lost, so the store may hold claims that this worker knows nothing of. Rejects to be called again. */
-  readonly onAnswerLost: () => Promise<void>;
+  /**
+   * A claim's answer was lost, so the store may hold claims that this worker knows nothing of. Resolves with whether
+   * none is left; if not, it is called again a while later. Rejects to be called again soon.
+   */
+  readonly onAnswerLost: () => Promise<boolean>;
   readonly onBatch: (batch: ClaimBatch) => void;
   /** A claim brought nothing. */
   readonly onEmpty?: () => void;
@@ -83,6 +87,8 @@ export class ClaimLoop {
   #claiming: Promise<void> | null = null;
   #answerLost = false;
   #lookAgainAt = Number.POSITIVE_INFINITY;
+  /** Whether no claim has been answered since one failed. */
+  #isUnanswered = false;
   /** After an error, no claim before this instant. */
   #notBefore = Number.NEGATIVE_INFINITY;
   #failedAt = Number.NEGATIVE_INFINITY;
@@ -142,9 +148,10 @@ export class ClaimLoop {
   /** Looks for claims that this worker knows nothing of. To be called with no claim in flight. */
   async lookForUnknown(): Promise<void> {
     const isLast = this.#options.clock.now() >= this.#lookAgainAt;
-    await this.#options.onAnswerLost();
+    const isNoneLeft = await this.#options.onAnswerLost();
     this.#answerLost = false;
-    if (isLast) this.#lookAgainAt = Number.POSITIVE_INFINITY;
+    if (!isNoneLeft) this.#lookAgain();
+    else if (isLast) this.#lookAgainAt = Number.POSITIVE_INFINITY;
   }
 
   #tryClaim(): void {
@@ -201,6 +208,7 @@ export class ClaimLoop {
       return;
     }
     this.#trouble.succeeded();
+    if (this.#isUnanswered) this.#answeredAgain();
     const { jobs } = result;
     this.#counter += jobs.length;
     slots.learn(plan, jobs);
@@ -212,6 +220,14 @@ export class ClaimLoop {
     if (jobs.length > 0)
       onBatch({ jobs: inTurns(plan.turn, jobs), sentAt, receivedAt: clock.now() });
     else if (!this.#stopped) onEmpty?.();
+  }
+
+  /** A claim has been answered for the first time since one failed. */
+  #answeredAgain(): void {
+    this.#isUnanswered = false;
+    // A look that is due had to wait for this answer; others may have waited with it, and be carried out just now.
+    if (this.#options.clock.now() >= this.#lookAgainAt) this.#answerLost = true;
+    this.#lookAgain();
   }
 
   /** How long nothing more can be had, unless a wake-up says otherwise. */
@@ -229,11 +245,17 @@ export class ClaimLoop {
     this.#hint = undefined;
     // Whatever it says: of the statements behind one claim, an earlier one may have been carried out.
     this.#answerLost = true;
+    this.#isUnanswered = true;
     this.#failedAt = clock.now();
-    this.#lookAgainAt = this.#failedAt + lookAgainMs;
-    this.#armLook();
+    this.#lookAgain();
     this.#notBefore = this.#failedAt + this.#trouble.failed(error);
     slots.expectAll();
+  }
+
+  /** A while from now the store is looked through once more. */
+  #lookAgain(): void {
+    this.#lookAgainAt = this.#options.clock.now() + lookAgainMs;
+    this.#armLook();
   }
 
   /** Sees to the second look, whatever the loop does or sleeps for by then. */

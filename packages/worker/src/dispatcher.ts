@@ -3,6 +3,7 @@ import {
   type ClaimedJob,
   failureMessage,
   isPromise,
+  type JobId,
   type Logger,
   type MaybePromise,
   type RunResult,
@@ -98,6 +99,11 @@ export class Dispatcher {
   /** Whether this claim waits for a slot. */
   isWaiting({ jobId, runCount }: StaleClaim): boolean {
     return this.#buffer.waiting().some(({ job }) => job.id === jobId && job.runCount === runCount);
+  }
+
+  /** Whether any claim of this job waits for a slot. */
+  isWaitingFor(jobId: JobId): boolean {
+    return this.#buffer.waiting().some(({ job }) => job.id === jobId);
   }
 
   /**

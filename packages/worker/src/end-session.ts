@@ -29,6 +29,9 @@ const loggedIds = 10;
  */
 const secondLookMs = 250;
 
+/** How long a worker that holds nothing waits for a store that does not answer, in milliseconds. */
+const answerGraceMs = 1_000;
+
 /** What a session is made of, as far as its end is concerned. */
 export interface SessionParts {
   readonly store: Pick<WorkerStore, "stopWorker">;
@@ -58,7 +61,11 @@ export async function endSession(parts: SessionParts): Promise<JobId[]> {
   const { clock, shutdown, held, claimLoop, dispatcher, settler, handBack } = parts;
   const claimed = claimLoop.stop();
   dispatcher.stop(shutdown.reason);
-  const closing = [parts.subscription?.close(), parts.recovery.stop(), parts.claimCheck.stop()];
+  const closing = [
+    end(parts, "stop listening for notifications", () => parts.subscription?.close()),
+    end(parts, "stop the recovery", () => parts.recovery.stop()),
+    end(parts, "stop looking after claims", () => parts.claimCheck.stop()),
+  ];
   let looked: Promise<void> | null = null;
   const write = async (): Promise<void> => {
     await claimed;
@@ -87,8 +94,23 @@ export async function endSession(parts: SessionParts): Promise<JobId[]> {
       jobIds: unreleased.slice(0, loggedIds),
     });
   }
-  await settledWithin(clock, shutdown.leftMs(), sayGoodbye(parts, closing, isClean));
+  const graceMs = unreleased.length === 0 ? answerGraceMs : Number.POSITIVE_INFINITY;
+  const goodbye = sayGoodbye(parts, { closing, isClean, graceMs });
+  await settledWithin(clock, shutdown.leftMs(), goodbye);
   return unreleased;
+}
+
+/** Ends one part of the session; where that fails, the others go on. */
+async function end(
+  { logger }: SessionParts,
+  doing: string,
+  stop: () => Promise<void> | undefined,
+): Promise<void> {
+  try {
+    await stop();
+  } catch (error) {
+    logger.warn(`could not ${doing}`, { error: readDatabaseFault(error).message });
+  }
 }
 
 /** Handlers that took no notice of their signals: whoever deploys should know. */
@@ -120,17 +142,25 @@ async function lookForUnknown(parts: SessionParts): Promise<void> {
   }
 }
 
+interface Goodbye {
+  /** Parts that are ending. */
+  readonly closing: readonly Promise<void>[];
+  /** Whether the store is told that this worker has gone. */
+  readonly isClean: boolean;
+  /** How long to wait for what has not been answered yet. */
+  readonly graceMs: number;
+}
+
 async function sayGoodbye(
-  { store, worker, heartbeat, logger }: SessionParts,
-  closing: readonly (Promise<void> | undefined)[],
-  isClean: boolean,
+  parts: SessionParts,
+  { closing, isClean, graceMs }: Goodbye,
 ): Promise<void> {
-  try {
-    await Promise.all([heartbeat.stop(), ...closing]);
-    if (isClean) await store.stopWorker({ worker });
-  } catch (error) {
-    logger.warn("could not say goodbye to the store; others will see this worker go silent", {
-      error: readDatabaseFault(error).message,
-    });
-  }
+  const { store, worker, clock, heartbeat } = parts;
+  const beats = end(parts, "stop the heartbeat", () => heartbeat.stop());
+  const isAnswered = await settledWithin(clock, graceMs, Promise.all([beats, ...closing]));
+  if (!isClean) return;
+  const doing = "say goodbye to the store; others will see this worker go silent";
+  const goodbye = end(parts, doing, () => store.stopWorker({ worker }));
+  // A store that has not answered a beat may not answer this either.
+  await settledWithin(clock, isAnswered ? Number.POSITIVE_INFINITY : graceMs, goodbye);
 }

@@ -38,6 +38,8 @@ export interface HandBackOptions {
 /** Undoes claims whose handler never started, until the store has confirmed each or its lease has ended. */
 export class HandBack {
   readonly #queue: VerdictQueue<HandingBack>;
+  /** One job may have several: an old one that nobody has answered, and one that was claimed since. */
+  readonly #claims = new Set<UnstartedClaim>();
 
   constructor(options: HandBackOptions) {
     const { store, worker, clock, logger } = options;
@@ -53,13 +55,19 @@ export class HandBack {
         return (await store.handBack({ worker, claims, signal })).verdicts;
       },
       // Lost: an earlier try went through although its answer did not, or the claim has been recovered.
-      onVerdict: options.onHandedBack,
+      onVerdict: (claim, verdict) => {
+        this.#claims.delete(claim);
+        options.onHandedBack(claim, verdict);
+      },
       onRefused: ({ jobId, runCount }, error) => {
         const { message } = readDatabaseFault(error);
         logger.error("the store refuses to take a claim back", { jobId, runCount, error: message });
         return "again";
       },
-      onDropped: options.onDropped,
+      onDropped: (claim) => {
+        this.#claims.delete(claim);
+        options.onDropped(claim);
+      },
     });
   }
 
@@ -67,8 +75,15 @@ export class HandBack {
     return this.#queue.size;
   }
 
+  /** Jobs whose claims are being undone: they are not to be claimed before that is over. */
+  jobIds(): JobId[] {
+    return [...new Set([...this.#claims].map(({ jobId }) => jobId))];
+  }
+
   handBack(claim: UnstartedClaim): void {
-    this.#queue.add({ ...claim, textLength: 0, until: claim.leaseEndsAt, tries: 0 });
+    const item = { ...claim, textLength: 0, until: claim.leaseEndsAt, tries: 0 };
+    this.#claims.add(item);
+    this.#queue.add(item);
   }
 
   /** Resolves when every claim is handed back or given up. */

@@ -24,6 +24,8 @@ export class LeaseExtender {
       clock,
       trouble: new Trouble({ clock, logger, doing: "extend leases" }),
       send: (batch, signal) => this.#send(batch, signal),
+      // A handler asked, and is told what it may act upon.
+      isPatient: false,
       onVerdict: (extending) => this.#answered(extending),
       onRefused: (extending, error) => {
         this.#settle(extending, () => extending.reject(error));

@@ -178,6 +178,8 @@ describe("a run is not failed by trouble with settling it", () => {
     ["a lost connection", reset],
     ["a deadlock", () => new VenturiError("database", "deadlock detected", { sqlState: "40P01" })],
     ["a read-only server", () => new VenturiError("database", "read-only", { sqlState: "25006" })],
+    ["a refused login", () => new VenturiError("database", "no login", { sqlState: "28000" })],
+    ["a password that nobody could look up", () => new Error("Could not load credentials")],
   ])("twice %s: it is tried a third time, and completed once", async (name, error) => {
     const Task = defineTask({ kind: `settle ${name}`, payload });
     const id = await queue.enqueue(Task({ n: 1 }));
@@ -231,6 +233,41 @@ describe("a run is not failed by trouble with settling it", () => {
     });
     for (const id of ids) expect(await outcomes(id)).toEqual(["completed"]);
     await scarce.close();
+    await pool.end();
+  });
+
+  test("runs that end while nobody can log in are completed once somebody can", async () => {
+    const finish = deferred();
+    let isDown = false;
+    class RotatingPool extends pg.Pool {
+      // biome-ignore lint/suspicious/noExplicitAny: overloads with and without a callback
+      override connect(...callback: any[]): any {
+        if (!isDown) return super.connect(...(callback as []));
+        const error = new Error("Could not load credentials from any providers");
+        if (callback.length === 0) return Promise.reject(error);
+        return callback[0](error, undefined, () => undefined);
+      }
+    }
+    const pool = new RotatingPool({ connectionString: database.url, max: 3 });
+    const rotating = new PostgresStore({ pool });
+    const Task = defineTask({ kind: "rotated", payload });
+    const ids = await queue.enqueueMany([1, 2, 3].map((n) => Task({ n })));
+    let runs = 0;
+    const worker = new Worker(rotating, { concurrency: 3, backstop: 1 }).register(Task, () => {
+      runs += 1;
+      return finish.promise;
+    });
+    await running(worker, async () => {
+      await until(() => runs === 3);
+      isDown = true;
+      finish.resolve();
+      await wait(1_500);
+      isDown = false;
+      await until(async () => (await queue.jobs({ ids, status: "completed" })).jobs.length === 3);
+    });
+    expect(runs).toBe(3);
+    for (const id of ids) expect(await outcomes(id)).toEqual(["completed"]);
+    await rotating.close();
     await pool.end();
   });
 

@@ -28,6 +28,7 @@ let lookedFor: Promise<void>;
 let scans: { readonly at: number; readonly request: FindStaleRequest }[];
 let recovered: Recovery[];
 let ownDone: string[];
+let stillHeld: Set<string>;
 let refuse: (recoveries: readonly Recovery[]) => void;
 let apply: (recovery: Recovery) => boolean;
 let service: RecoveryService;
@@ -41,6 +42,7 @@ beforeEach(() => {
   scans = [];
   recovered = [];
   ownDone = [];
+  stillHeld = new Set();
   refuse = () => undefined;
   apply = () => true;
   service = recovery();
@@ -79,6 +81,7 @@ function recovery({ sweepsFirst = false, random = (): number => 0.5 } = {}): Rec
     random,
     backoffOf: () => new Backoff(),
     onRecovered: () => undefined,
+    stillHeld: async (claims) => claims.filter(({ jobId }) => stillHeld.has(jobId)),
     onOwnDone: ({ jobId }) => ownDone.push(jobId),
   });
 }
@@ -390,6 +393,25 @@ describe("a claim of its own that has become overdue", () => {
     service.recoverOwn(claimOf("a", { holder: me }));
     await clock.advance(60_000);
     expect(waitsMs).toEqual([0, 40, 80, 160, 320, 640, 1_000, 1_000, 1_000, 1_000]);
+    expect(ownDone).toEqual([idOf("a")]);
+  });
+
+  test("is kept and tried once a minute while the store says that it is held", async () => {
+    await service.start();
+    apply = () => false;
+    stillHeld = new Set([idOf("a")]);
+    let tries = 0;
+    refuse = () => {
+      tries += 1;
+    };
+    service.recoverOwn(claimOf("a", { holder: me }));
+    await clock.advance(10_000);
+    expect(tries).toBe(10);
+    await clock.advance(300_000);
+    expect(tries).toBe(15);
+    expect(ownDone).toEqual([]);
+    apply = () => true;
+    await clock.advance(60_000);
     expect(ownDone).toEqual([idOf("a")]);
   });
 

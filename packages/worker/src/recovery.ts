@@ -34,10 +34,11 @@ const sweepShare = 100;
 /** How many of the recovered jobs one log record names. */
 const loggedIds = 10;
 
-/** Waits between tries for a claim of its own, in milliseconds, and how many tries there are. */
+/** Waits between tries for a claim of its own, in milliseconds; how many tries there are, and the wait after these. */
 const firstOwnMs = 20;
 const mostOwnMs = 1_000;
 const mostOwnTries = 10;
+const rareOwnMs = 60_000;
 
 /** Claims of its own that a worker let become overdue. */
 interface OwnClaim {
@@ -89,6 +90,8 @@ export interface RecoveryOptions {
   readonly onRecovery?: (claim: StaleClaim, recovery: Recovery) => void;
   /** Jobs are pending again. */
   readonly onRecovered: () => void;
+  /** Which of the claims given to `recoverOwn` the store still says are held, after many tries in vain. */
+  readonly stillHeld: (claims: readonly StaleClaim[]) => Promise<readonly StaleClaim[]>;
   /** A claim given to `recoverOwn` is recovered, or was lost before. */
   readonly onOwnDone: (claim: StaleClaim) => void;
 }
@@ -277,12 +280,20 @@ export class RecoveryService {
     const due = this.#own.filter(({ at }) => at <= now);
     const applied = await this.#recover(due.map(({ claim }) => claim));
     const done = new Set<OwnClaim>();
+    const vain: OwnClaim[] = [];
     due.forEach((own, index) => {
       own.tries += 1;
-      own.at = clock.now() + doubled(firstOwnMs, mostOwnMs, own.tries);
+      const isVain = own.tries >= mostOwnTries;
+      own.at = clock.now() + (isVain ? rareOwnMs : doubled(firstOwnMs, mostOwnMs, own.tries));
       // Not applied: locked for a moment, not overdue by the store's clock yet, or no longer held at all.
-      if (applied[index] || own.tries >= mostOwnTries) done.add(own);
+      if (applied[index]) done.add(own);
+      else if (isVain) vain.push(own);
     });
+    if (vain.length > 0) {
+      // One whose lease was extended by a statement that nobody answered is held for as long as that says.
+      const held = new Set(await this.#options.stillHeld(vain.map(({ claim }) => claim)));
+      for (const own of vain) if (!held.has(own.claim)) done.add(own);
+    }
     this.#own = this.#own.filter((own) => !done.has(own));
     for (const { claim } of done) this.#options.onOwnDone(claim);
   }

@@ -22,7 +22,7 @@ import { Heartbeat } from "./heartbeat.ts";
 import { HeldClaims } from "./held-claims.ts";
 import { LeaseExtender } from "./lease-extender.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
-import { undoLostClaims } from "./lost-claims.ts";
+import { stillHeld, undoLostClaims } from "./lost-claims.ts";
 import { describeWorker, openSession } from "./open-session.ts";
 import type { ResolvedWorkerOptions } from "./options.ts";
 import { Policy } from "./policy.ts";
@@ -87,7 +87,7 @@ class Session {
   readonly #claimCheck: ClaimCheck;
   readonly #heartbeat: Heartbeat;
   readonly #recovery: RecoveryService;
-  /** Jobs that this session has re-pended and must not claim again. */
+  /** With `once`, jobs that have run and are not completed for certain: this session must not claim them again. */
   readonly #seen = new Set<JobId>();
 
   constructor(setup: SessionSetup) {
@@ -108,7 +108,8 @@ class Session {
       isWaiting: (claim) => claim.holder === worker && this.#dispatcher.isWaiting(claim),
       onRecovery: (claim, recovery) => events.recovered(claim, recovery),
       onRecovered: () => this.#claimLoop.wake(),
-      onOwnDone: ({ jobId, runCount }) => this.#held.remove(jobId, runCount),
+      stillHeld: (claims) => stillHeld({ store, worker, held: this.#held.size }, claims),
+      onOwnDone: (claim) => this.#held.remove(claim),
     });
     this.#heartbeat = new Heartbeat({
       ...common,
@@ -144,10 +145,7 @@ class Session {
     });
     this.#settler = new Settler({
       ...common,
-      refuse: (run, note) => {
-        if (once) this.#seen.add(run.job.id);
-        return policy.refused(run, note);
-      },
+      refuse: (run, note) => policy.refused(run, note),
       onSettled: (run, outcome) => this.#settled(run, outcome),
       onLost: (run) => {
         events.lost(run);
@@ -164,16 +162,11 @@ class Session {
     this.#handBack = new HandBack({
       ...common,
       onHandedBack: (claim, verdict) => {
-        const { jobId, runCount } = claim;
         if (verdict !== "lost") events.handedBack(claim);
-        slots.undone(jobId);
-        this.#held.remove(jobId, runCount);
+        this.#held.removeUndone(claim);
         this.#claimLoop.wake();
       },
-      onDropped: ({ jobId, runCount }) => {
-        slots.undone(jobId);
-        this.#held.remove(jobId, runCount);
-      },
+      onDropped: (claim) => this.#held.removeUndone(claim),
     });
     this.#leases = new LeaseKeeper<Run>({
       clock,
@@ -205,7 +198,8 @@ class Session {
       onEnd: (run, result) => {
         events.ended(run, result);
         const settlement = policy.settlement(run, result);
-        if (once && settlement.outcome !== "completed") this.#seen.add(run.job.id);
+        // Also one that completes, until that is confirmed: its claim may have been lost.
+        if (once) this.#seen.add(run.job.id);
         this.#settler.settle(run, settlement);
       },
       onUnstarted: ({ id, runCount, kind, leaseExpiresAt }, leaseEndsAt) =>
@@ -226,19 +220,20 @@ class Session {
         const known = registry.get(kind);
         return { leaseMs: known?.leaseMs ?? options.leaseMs, backstop: known?.backstop ?? null };
       },
-      exclude: () => [...this.#seen],
+      exclude: () => [...this.#handBack.jobIds(), ...this.#seen],
       hasRoom: () => this.#settler.size <= 2 * (concurrency + ahead.target) + spareResults,
       onAnswerLost: () =>
         undoLostClaims({
           ...common,
-          isHeld: (jobId, runCount) => this.#held.has(jobId, runCount),
+          isHeld: (claim) => this.#held.knows(claim),
+          isHere: (jobId) => slots.isRunning(jobId) || this.#dispatcher.isWaitingFor(jobId),
           leaseMsOf: (kind) => registry.get(kind)?.leaseMs ?? options.leaseMs,
           handBack: (claim) => this.#undo(claim),
         }),
       onBatch: (batch) => {
         events.claimed(batch);
-        for (const { id, runCount, leaseMs } of batch.jobs) {
-          this.#held.add(id, runCount);
+        for (const { id: jobId, runCount, leaseMs, leaseExpiresAt } of batch.jobs) {
+          this.#held.add({ jobId, runCount, leaseExpiresAt });
           this.#heartbeat.noticeLease(leaseMs);
         }
         this.#dispatcher.start(once ? this.#withoutSeen(batch) : batch);
@@ -305,6 +300,7 @@ class Session {
   #settled(run: Run, outcome: SettlementOutcome): void {
     this.#events.settled(run, outcome);
     this.#forget(run);
+    if (outcome === "completed") this.#seen.delete(run.job.id);
     this.#setup.onSettled(outcome);
     // Without notifications nobody else would say that the job is pending again.
     if (outcome !== "completed" && outcome !== "dead") this.#claimLoop.wake();
@@ -317,7 +313,7 @@ class Session {
   }
 
   #forget({ job }: Run): void {
-    this.#held.remove(job.id, job.runCount);
+    this.#held.remove({ jobId: job.id, runCount: job.runCount });
   }
 
   /**
@@ -334,8 +330,7 @@ class Session {
   }
 
   #undo(claim: UnstartedClaim): void {
-    this.#held.add(claim.jobId, claim.runCount);
-    this.#setup.slots.undo(claim.jobId);
+    this.#held.undo(claim);
     this.#handBack.handBack(claim);
   }
 

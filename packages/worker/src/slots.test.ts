@@ -147,14 +147,6 @@ describe("jobs that must not be claimed", () => {
     slots.lose("1");
     expect(slots.barred()).toEqual([]);
   });
-
-  test("a job whose claim is being undone, until it is", () => {
-    const slots = new Slots(4);
-    slots.undo("1");
-    expect(slots.barred()).toEqual(["1"]);
-    slots.undone("1");
-    expect(slots.barred()).toEqual([]);
-  });
 });
 
 test("whatever starts and ends, neither concurrency nor a cap is ever exceeded", () => {

@@ -18,8 +18,6 @@ export class Slots {
   readonly #running = new Set<JobId>();
   /** Running jobs whose lease was lost: they must not be claimed before their handlers end. */
   readonly #lost = new Set<JobId>();
-  /** Jobs whose claims are being undone. */
-  readonly #undoing = new Set<JobId>();
   #ahead = 0;
   #onFree: (mayClaimAgain: boolean) => void = () => undefined;
 
@@ -91,18 +89,9 @@ export class Slots {
     if (this.#running.has(jobId)) this.#lost.add(jobId);
   }
 
-  /** The claim of a job is being undone: it is not to be claimed before `undone`. */
-  undo(jobId: JobId): void {
-    this.#undoing.add(jobId);
-  }
-
-  undone(jobId: JobId): void {
-    this.#undoing.delete(jobId);
-  }
-
   /** Jobs that must not be claimed now. */
   barred(): JobId[] {
-    return [...this.#lost, ...this.#undoing];
+    return [...this.#lost];
   }
 
   /** Whether any kind may have jobs waiting that no claim has asked for yet. */

@@ -1,7 +1,7 @@
 import { type SettleVerdict, VenturiError } from "@venturi/core";
 import { beforeEach, describe, expect, test } from "vitest";
 import { ManualClock } from "./testing/manual-clock.ts";
-import { recordingLogger } from "./testing/recording-logger.ts";
+import { type LogRecord, recordingLogger } from "./testing/recording-logger.ts";
 import { type Deferred, deferred } from "./testing/signals.ts";
 import { Trouble } from "./trouble.ts";
 import { type ClaimWrite, VerdictQueue } from "./verdict-queue.ts";
@@ -22,6 +22,7 @@ let clock: ManualClock;
 let sent: Sent[];
 let events: string[];
 let queue: VerdictQueue<Item>;
+let records: LogRecord[];
 /** Answers statements at once; null: a test answers them by hand. */
 let answer: ((names: readonly string[]) => readonly SettleVerdict[]) | null;
 
@@ -30,7 +31,9 @@ beforeEach(() => {
   sent = [];
   events = [];
   answer = (names) => names.map(() => "applied");
-  const { logger } = recordingLogger();
+  const recording = recordingLogger();
+  const { logger } = recording;
+  records = recording.records;
   queue = new VerdictQueue<Item>({
     clock,
     trouble: new Trouble({ clock, logger, doing: "write", random: () => 0 }),
@@ -56,6 +59,7 @@ function add(name: string, { leaseMs = 60_000, textLength = 0 } = {}): void {
   queue.add({ name, textLength, until: clock.now() + leaseMs, tries: 0 });
 }
 
+const warnings = () => records.filter(({ level }) => level === "warn");
 const batches = () => sent.map(({ names }) => names.join(""));
 
 describe("batches form by themselves", () => {
@@ -223,6 +227,121 @@ describe("when the store refuses", () => {
     for (const name of ["a", "b", "c"]) add(name);
     await clock.advance(1_000);
     expect(events.sort()).toEqual(["a applied", "b applied", "c applied"]);
+  });
+});
+
+describe("an error that all items meet alike", () => {
+  const everything = (error: () => unknown) => {
+    answer = () => {
+      throw error();
+    };
+  };
+  const kinds: [string, () => unknown][] = [
+    ["a missing right", () => new VenturiError("database", "denied", { sqlState: "42501" })],
+    ["a trigger", () => new VenturiError("database", "not now", { sqlState: "P0001" })],
+    ["no answer", () => new Error("no connection")],
+  ];
+
+  test.each(kinds)(
+    "%s: is trouble, which costs few statements and one record",
+    async (_, error) => {
+      everything(error);
+      for (let n = 0; n < 500; n += 1) add("a", { leaseMs: 600_000 });
+      await clock.advance(59_000);
+      expect(sent.length).toBeLessThan(60);
+      expect(events).toEqual([]);
+      expect(warnings()).toHaveLength(1);
+      answer = (names) => names.map(() => "applied");
+      await clock.advance(4_000);
+      expect(events).toEqual(Array(500).fill("a applied"));
+    },
+  );
+
+  test.each(kinds)("%s: does not hold up for long what would pass", async (_, error) => {
+    answer = (names) => {
+      if (names.includes("a")) throw error();
+      return names.map(() => "applied");
+    };
+    for (const name of ["a", "a", "a", "a", "b"]) add(name, { leaseMs: 600_000 });
+    await clock.advance(35_000);
+    expect(events).toContain("b applied");
+  });
+
+  test("what is about values is each item's own, however many there are", async () => {
+    answer = (names) => {
+      if (names.includes("a")) throw refusal();
+      return names.map(() => "applied");
+    };
+    for (const name of ["a", "a", "a", "a"]) add(name);
+    await clock.advance(1_000);
+    expect(events.filter((event) => event === "a refused")).toHaveLength(4);
+    expect(events.filter((event) => event === "a! applied")).toHaveLength(4);
+  });
+
+  test("what no substitute mends either is told once an item, and costs few statements", async () => {
+    everything(refusal);
+    for (let n = 0; n < 50; n += 1) add("a", { leaseMs: 600_000 });
+    await clock.advance(60_000);
+    const before = sent.length;
+    await clock.advance(60_000);
+    expect(sent.length - before).toBeLessThan(60);
+    expect(events).toHaveLength(100);
+  });
+});
+
+describe("what is no answer to what was written", () => {
+  const unsent: [string, unknown][] = [
+    ["a login that the server refuses", new VenturiError("database", "no", { sqlState: "28P01" })],
+    ["a database that is gone", new VenturiError("database", "no", { sqlState: "3D000" })],
+    ["a pool that has ended", new Error("Cannot use a pool after calling end on the pool")],
+    ["a store that has been closed", new VenturiError("closed", "closed")],
+    ["a password function that rejects", new Error("Could not load credentials")],
+    ["a pool whose connect rejects with an error of its own", new Error("ResourceRequest failed")],
+    ["a right that is missing", new VenturiError("database", "no", { sqlState: "42501" })],
+    ["a table that is missing", new VenturiError("not-migrated", "no", { sqlState: "42P01" })],
+    ["a pooler that knows no such tenant", new VenturiError("database", "", { sqlState: "XX000" })],
+    ["nothing at all", undefined],
+  ];
+
+  test.each(unsent)("%s: one item waits, and is written as it is", async (_, error) => {
+    answer = () => {
+      throw error;
+    };
+    add("a");
+    await clock.advance(30_000);
+    expect(events).toEqual([]);
+    expect(sent.length).toBeLessThan(15);
+    answer = (names) => names.map(() => "applied");
+    await clock.advance(4_000);
+    expect(events).toEqual(["a applied"]);
+  });
+
+  test.each(unsent)("%s: several items wait, each until its lease ends", async (_, error) => {
+    answer = () => {
+      throw error;
+    };
+    add("a", { leaseMs: 20_000 });
+    for (const name of ["b", "c"]) add(name);
+    await clock.advance(30_000);
+    expect(events).toEqual(["a dropped"]);
+    answer = (names) => names.map(() => "applied");
+    await clock.advance(4_000);
+    expect(events).toEqual(["a dropped", "b applied", "c applied"]);
+  });
+
+  test("an item that alone is met by it does not hold up the others, and is not replaced", async () => {
+    answer = (names) => {
+      if (names.includes("a")) throw new RangeError("Invalid string length");
+      return names.map(() => "applied");
+    };
+    for (const name of ["a", "b", "c"]) add(name);
+    await clock.advance(1_000);
+    expect(events.sort()).toEqual(["b applied", "c applied"]);
+    add("d");
+    await clock.advance(1_000);
+    expect(events).toContain("d applied");
+    await clock.advance(70_000);
+    expect(events.at(-1)).toBe("a dropped");
   });
 });
 

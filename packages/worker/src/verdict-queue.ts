@@ -1,7 +1,8 @@
 import type { SettleVerdict } from "@venturi/core";
 import type { CancelTimer, Clock } from "./clock.ts";
 import { doubled } from "./growing-delay.ts";
-import { isRetryable, type Trouble } from "./trouble.ts";
+import { hasNothingToDoWithItems, isAboutValues, isRefusal, natureOf } from "./refusal.ts";
+import type { Trouble } from "./trouble.ts";
 
 /** What one statement takes at most. */
 const maxBatchItems = 1_000;
@@ -10,6 +11,13 @@ const maxBatchText = 1_000_000;
 /** Waits before an item is tried again by itself, in milliseconds. */
 const firstAgainMs = 20;
 const mostAgainMs = 1_000;
+/** The longest such wait of what failed, in milliseconds: the server has to be asked, but not often. */
+const mostFailedMs = 30_000;
+
+/** So many items that fail alike, with nothing written yet, are not to blame. */
+const alikeItems = 3;
+/** How long a batch that fails as one did that was found alike is not split again, in milliseconds. */
+const splitAgainMs = 30_000;
 
 /** Something to be written about one claim. */
 export interface ClaimWrite {
@@ -27,12 +35,33 @@ export interface VerdictQueueOptions<Item extends ClaimWrite> {
   /** One statement for the whole batch; verdicts in its order. */
   readonly send: (batch: readonly Item[], signal: AbortSignal) => Promise<readonly SettleVerdict[]>;
   readonly onVerdict: (item: Item, verdict: Exclude<SettleVerdict, "busy">) => void;
-  /** The store refuses this very item for good; returns what to write instead, or what to do with it. */
+  /** The store refuses this very item for good; returns what to write instead, or what to do with it. Once an item. */
   readonly onRefused: (item: Item, error: unknown) => Item | "again" | "drop";
+  /**
+   * Whether only what the server said about an item counts as a refusal, and all else is waited out; if not, whatever
+   * trying again at once does not mend counts as one.
+   * @defaultValue true
+   */
+  readonly isPatient?: boolean;
   /** Given up at its `until`. */
   readonly onDropped: (item: Item) => void;
   /** The statement in flight has returned and nothing is left over from it. */
   readonly onProgress?: () => void;
+}
+
+/** An item that failed by itself. */
+interface Failed<Item> {
+  readonly item: Item;
+  readonly error: unknown;
+}
+
+/** What has come of a batch so far. */
+interface Sent<Item> {
+  /** How many items the store took. */
+  written: number;
+  readonly failed: Failed<Item>[];
+  /** Items that were not tried by themselves any more, since all before them failed alike. */
+  readonly untried: Item[];
 }
 
 /**
@@ -45,6 +74,10 @@ export class VerdictQueue<Item extends ClaimWrite> {
   #waiting: Item[] = [];
   /** Items that are tried again by themselves, each not before `at`. */
   #later: { readonly item: Item; readonly at: number }[] = [];
+  /** Items whose refusal has been told of. */
+  readonly #told = new WeakSet<Item>();
+  /** How the last batch failed whose items failed alike. */
+  #alike: { readonly as: string; readonly until: number } | null = null;
   #unresolved = 0;
   #sending = false;
   #abandoned = false;
@@ -115,19 +148,34 @@ export class VerdictQueue<Item extends ClaimWrite> {
   }
 
   async #send(batch: readonly Item[]): Promise<void> {
+    const sent: Sent<Item> = { written: 0, failed: [], untried: [] };
+    await this.#write(batch, sent);
+    if (!this.#abandoned && sent.failed.length > 0) this.#judge(sent);
+  }
+
+  /** Writes what can be written now, and notes which items fail by themselves. */
+  async #write(batch: readonly Item[], sent: Sent<Item>): Promise<void> {
+    const { send, trouble } = this.#options;
     let verdicts: readonly SettleVerdict[];
     try {
-      verdicts = await this.#options.send(batch, this.#abort.signal);
+      verdicts = await send(batch, this.#abort.signal);
     } catch (error) {
-      if (!this.#abandoned) await this.#failed(batch, error);
+      if (this.#abandoned) return;
+      const [only] = batch;
+      if (hasNothingToDoWithItems(error) || this.#isKnown(error))
+        this.#pause(batch, trouble.failed(error));
+      else if (batch.length > 1) await this.#halve(batch, sent);
+      else if (only !== undefined) sent.failed.push({ item: only, error });
       return;
     }
     if (this.#abandoned) return;
-    this.#options.trouble.succeeded();
+    trouble.succeeded();
+    this.#alike = null;
+    sent.written += batch.length;
     batch.forEach((item, index) => {
       const verdict = verdicts[index] ?? "lost";
       if (verdict === "busy") {
-        this.#again(item);
+        this.#again(item, mostAgainMs);
       } else {
         this.#resolved();
         this.#options.onVerdict(item, verdict);
@@ -135,25 +183,67 @@ export class VerdictQueue<Item extends ClaimWrite> {
     });
   }
 
-  async #failed(batch: readonly Item[], error: unknown): Promise<void> {
-    if (isRetryable(error)) {
-      this.#pause(batch, this.#options.trouble.failed(error));
+  async #halve(batch: readonly Item[], sent: Sent<Item>): Promise<void> {
+    const middle = Math.ceil(batch.length / 2);
+    for (const half of [batch.slice(0, middle), batch.slice(middle)]) {
+      // The first half may have met an outage: then the second waits with it.
+      if (this.#cancelPause) this.#waiting = [...half, ...this.#waiting];
+      else if (sent.failed.length >= alikeItems && this.#isAlike(sent)) sent.untried.push(...half);
+      else if (!this.#abandoned) await this.#write(half, sent);
+    }
+  }
+
+  /** What becomes of the items that failed by themselves. */
+  #judge(sent: Sent<Item>): void {
+    const { clock, trouble, onRefused, isPatient = true } = this.#options;
+    const { written, failed, untried } = sent;
+    const items = failed.map(({ item }) => item);
+    const [{ error: firstError }] = failed as [Failed<Item>];
+    if (this.#cancelPause && written === 0) {
+      // Cut short by an outage, so nobody knows whether the others fail alike.
+      this.#waiting = [...items, ...this.#waiting];
       return;
     }
-    const [only] = batch;
-    if (batch.length > 1) {
-      const middle = Math.ceil(batch.length / 2);
-      for (const half of [batch.slice(0, middle), batch.slice(middle)]) {
-        // The first half may have met an outage: then the second waits with it.
-        if (this.#cancelPause) this.#waiting = [...half, ...this.#waiting];
-        else if (!this.#abandoned) await this.#send(half);
-      }
-    } else if (only !== undefined) {
-      const replacement = this.#options.onRefused(only, error);
-      if (replacement === "again") this.#again(only);
-      else if (replacement === "drop") this.#resolved();
-      else this.#waiting = [replacement, ...this.#waiting];
+    if (this.#isAlike(sent)) {
+      const isOne = failed.length === 1;
+      if (!isOne) this.#alike = { as: natureOf(firstError), until: clock.now() + splitAgainMs };
+      // Those that were tried come last, so that others are tried when this is split once more.
+      this.#pause([...untried, ...items], trouble.failed(firstError));
+      return;
     }
+    const passing = failed.find(({ error }) => isPatient && !isRefusal(error));
+    if (passing !== undefined) trouble.failed(passing.error);
+    for (const { item, error } of failed) {
+      const isNews = !(isPatient && (this.#told.has(item) || !isRefusal(error)));
+      if (isNews) this.#told.add(item);
+      const next = isNews ? onRefused(item, error) : "again";
+      if (next === "again") this.#again(item, mostFailedMs);
+      else if (next === "drop") this.#resolved();
+      else this.#waiting = [next, ...this.#waiting];
+    }
+  }
+
+  /** Whether all items that were tried failed for what is no fault of theirs, as far as anybody can tell. */
+  #isAlike({ written, failed }: Sent<Item>): boolean {
+    const { isPatient = true } = this.#options;
+    const [first] = failed;
+    if (!isPatient || written > 0 || first === undefined) return false;
+    if (failed.length === 1) return !isRefusal(first.error);
+    const nature = natureOf(first.error);
+    return (
+      failed.every(({ error }) => natureOf(error) === nature) &&
+      // A value that cannot be stored is its own item's, however many have one; unless no substitute can be stored.
+      (!isAboutValues(first.error) || failed.every(({ item }) => this.#told.has(item)))
+    );
+  }
+
+  /** Whether a batch was split for such an error not long ago, and all failed alike. */
+  #isKnown(error: unknown): boolean {
+    if (this.#alike === null) return false;
+    const { as, until } = this.#alike;
+    if (natureOf(error) === as && this.#options.clock.now() < until) return true;
+    this.#alike = null;
+    return false;
   }
 
   /** After an error that has nothing to do with the items: everything waits. */
@@ -171,15 +261,16 @@ export class VerdictQueue<Item extends ClaimWrite> {
     });
   }
 
-  /** This item alone waits, the others go on. */
-  #again(item: Item): void {
+  /** This item alone waits, at most so many milliseconds; the others go on. */
+  #again(item: Item, mostMs: number): void {
     const { clock } = this.#options;
     const now = clock.now();
     if (now >= item.until) {
       this.#drop(item);
       return;
     }
-    const at = now + doubled(firstAgainMs, mostAgainMs, item.tries);
+    const latest = Math.max(now + firstAgainMs, item.until);
+    const at = Math.min(now + doubled(firstAgainMs, mostMs, item.tries), latest);
     item.tries += 1;
     this.#later.push({ item, at });
     this.#armLater();

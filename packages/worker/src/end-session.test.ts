@@ -1,0 +1,100 @@
+import { defineTask } from "@venturi/core";
+import { Queue } from "@venturi/queue";
+import { MemoryStore } from "@venturi/testing";
+import * as v from "valibot";
+import { beforeEach, describe, expect, test } from "vitest";
+import { Worker } from "./index.ts";
+import { recordingLogger } from "./testing/recording-logger.ts";
+import { deferred, until } from "./testing/signals.ts";
+import { type WorkerVerbs, wrapStore } from "./testing/wrap-store.ts";
+
+const Task = defineTask({ kind: "t", payload: v.object({}) });
+
+let store: MemoryStore;
+
+beforeEach(() => {
+  store = new MemoryStore();
+});
+
+describe("a subscription that cannot be closed", () => {
+  test.each<[string, () => Promise<void>]>([
+    ["that rejects", () => Promise.reject(new Error("UNLISTEN failed"))],
+    [
+      "that throws",
+      () => {
+        throw new Error("UNLISTEN failed");
+      },
+    ],
+  ])("%s: running handlers end all the same, and the worker says goodbye", async (_, close) => {
+    const id = await new Queue(store).enqueue(Task({}));
+    let goodbyes = 0;
+    const wrapped = wrapStore(store, (plain) => ({
+      listen: (request) => {
+        const listening = plain.listen?.(request).listening ?? Promise.resolve();
+        return { listening, close };
+      },
+      stopWorker: (request) => {
+        goodbyes += 1;
+        return plain.stopWorker(request);
+      },
+    }));
+    const mayEnd = deferred();
+    const stop = new AbortController();
+    let isRunning = false;
+    const { logger, records } = recordingLogger();
+    const worker = new Worker(wrapped, { logger }).register(Task, () => {
+      isRunning = true;
+      return mayEnd.promise;
+    });
+    const ended = worker.run({ signal: stop.signal });
+    await until(() => isRunning);
+    stop.abort();
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    mayEnd.resolve();
+    expect(await ended).toEqual({ unreleased: [] });
+    expect(await new Queue(store).job(id)).toMatchObject({ status: "completed" });
+    expect(goodbyes).toBe(1);
+    expect(records).toContainEqual({
+      level: "warn",
+      message: "could not stop listening for notifications",
+      fields: { error: "UNLISTEN failed" },
+    });
+  });
+});
+
+describe("an idle worker stops at once", () => {
+  const unanswered = () => new Promise<never>(() => undefined);
+
+  const stopped = async (of: WorkerVerbs, isReady: () => boolean): Promise<number> => {
+    const stop = new AbortController();
+    const options = { heartbeat: 100, shutdownTimeout: "1m" } as const;
+    const ended = new Worker(of, options)
+      .register(Task, () => undefined)
+      .run({ signal: stop.signal });
+    await until(isReady);
+    const at = performance.now();
+    stop.abort();
+    expect(await ended).toEqual({ unreleased: [] });
+    return performance.now() - at;
+  };
+
+  test.each(["answers it", "does not answer it either"])(
+    "also while a beat goes unanswered, and says goodbye to a store that %s",
+    async (name) => {
+      let beats = 0;
+      let goodbyes = 0;
+      const deaf = wrapStore(store, (plain) => ({
+        beat: (request) => {
+          beats += 1;
+          return beats === 1 ? plain.beat(request) : unanswered();
+        },
+        stopWorker: (request) => {
+          goodbyes += 1;
+          return name === "answers it" ? plain.stopWorker(request) : unanswered();
+        },
+      }));
+      expect(await stopped(deaf, () => beats === 2)).toBeLessThan(20_000);
+      expect(goodbyes).toBe(1);
+    },
+  );
+});
