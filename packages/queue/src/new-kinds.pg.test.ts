@@ -1,6 +1,6 @@
 import { defineTask } from "@venturi/core";
 import { PostgresStore } from "@venturi/store-postgres";
-import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
+import { expectInvariants, openSession, testDatabase } from "@venturi-tooling/testing";
 import type pg from "pg";
 import * as v from "valibot";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -76,7 +76,9 @@ describe.each(makers)("over %s", (_, makeQueue) => {
 });
 
 it("a call waits no longer than its session may, and is told for what", async () => {
-  const queue = new Queue(await pool.connect().then(impatient));
+  const session = await openSession(pool);
+  await session.query("set lock_timeout = '100ms'");
+  const queue = new Queue(session);
   await queue.within(holder).enqueue(New({ n: 1 }));
   await expect(queue.enqueue(New({ n: 2 }))).rejects.toMatchObject({
     code: "database",
@@ -90,14 +92,5 @@ it("a call waits no longer than its session may, and is told for what", async ()
     sqlState: "55P03",
     message: expect.stringContaining("the same id"),
   });
-});
-
-const sessions: pg.PoolClient[] = [];
-async function impatient(client: pg.PoolClient): Promise<pg.PoolClient> {
-  sessions.push(client);
-  await client.query("set lock_timeout = '100ms'");
-  return client;
-}
-afterEach(() => {
-  for (const client of sessions.splice(0)) client.release(true);
+  await session.end();
 });

@@ -1,4 +1,4 @@
-import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
+import { expectInvariants, openSession, testDatabase } from "@venturi-tooling/testing";
 import type pg from "pg";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { PostgresStore } from "../postgres-store.ts";
@@ -14,22 +14,23 @@ let kind: string;
 /** Holds the transaction that others wait for. */
 let holder: pg.PoolClient;
 /** Enqueues meanwhile. */
-let other: pg.PoolClient;
+let other: pg.Client;
 
 beforeEach(async () => {
   counter += 1;
   kind = `kind ${counter}`;
-  [holder, other] = [await pool.connect(), await pool.connect()];
+  [holder, other] = [await pool.connect(), await openSession(pool)];
   await holder.query("begin");
 });
 
 afterEach(async () => {
   await holder.query("rollback");
-  for (const client of [holder, other]) client.release(true);
+  holder.release();
+  await other.end();
   await expectInvariants(pool);
 });
 
-const show = async (client: pg.PoolClient) =>
+const show = async (client: pg.Client) =>
   (await client.query<{ lock_timeout: string }>("show lock_timeout")).rows[0]?.lock_timeout;
 
 describe("the first job of a kind, in a transaction that stays open,", () => {
@@ -100,7 +101,7 @@ describe("an id whose first call is in a transaction that stays open", () => {
 
 describe("the longest wait", () => {
   /** What `lock_timeout` is where rows are inserted into these tables. */
-  async function limitsSeen(client: pg.PoolClient, jobs: unknown) {
+  async function limitsSeen(client: pg.Client, jobs: unknown) {
     await client.query("begin");
     await client.query(`create temp table limits (place text, lock_timeout text) on commit drop;
       grant all on limits to public;
