@@ -242,7 +242,7 @@ declare
   v_decisions jsonb[]; v_decided_ats timestamptz[]; v_decision jsonb; v_action text; v_found boolean; v_at timestamptz; v_tier smallint;
   v_problem text; v_soonest timestamptz; v_candidate record; v_known record; i integer;
   v_plain boolean; v_has_options boolean; v_same_kind boolean; v_name text; v_kind integer;
-  v_job jsonb; v_hint text;
+  v_job jsonb; v_hint text; v_lock_timeout text;
 begin
   v_job := jobs -> 0;
   if jobs -> 1 is null and v_job ->> 'id' ~ '^[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}$' and not v_job ?| '{priority,dedup_key,merge,delay_ms,run_at,lease_ms,headers,decision}' then
@@ -397,11 +397,21 @@ begin
     raise exception 'cannot enqueue job %', v_problem using errcode = 'VT002', hint = 'Nothing was enqueued.';
   end if;
 
+  -- From here on somebody's transaction may be waited for: one that has a first job of its kind, a key or an id.
+  v_lock_timeout := current_setting('lock_timeout');
+  if v_lock_timeout = '0' then perform set_config('lock_timeout', '30s', true); end if;
+
   -- Look before inserting: on conflict do nothing burns an identity value on every call.
   if array_position(v_kind_ids, null) is not null then
-    insert into "public"."venturi_kinds" (name)
-      select distinct u.kind from unnest(v_kinds, v_kind_ids) u(kind, id) where u.id is null order by u.kind
-      on conflict (name) do nothing;
+    begin
+      insert into "public"."venturi_kinds" (name)
+        select distinct u.kind from unnest(v_kinds, v_kind_ids) u(kind, id) where u.id is null order by u.kind
+        on conflict (name) do nothing;
+    exception when lock_not_available then
+      raise exception 'another transaction has enqueued the first job of a kind (%), and is still open',
+          (select string_agg(distinct u.kind, ', ') from unnest(v_kinds, v_kind_ids) u(kind, id) where u.id is null)
+        using errcode = '55P03', hint = 'End that transaction soon after it has enqueued, and never wait inside of it for an enqueue outside of it.';
+    end;
     select array_agg(k.id order by u.ord) into v_kind_ids
       from unnest(v_kinds) with ordinality u(kind, ord) join "public"."venturi_kinds" k on k.name = u.kind;
   end if;
@@ -474,8 +484,8 @@ begin
     v_seqs := array(select nextval('"public"."venturi_queue_seq_seq"') from generate_series(1, cardinality(v_ids)));
   end if;
 
-  -- No "on conflict": it writes a WAL record more for each row. The same id at the same moment in another call is a
-  -- unique violation, after which a repeat finds the job.
+  -- No "on conflict": it writes a WAL record more for each row. The same id at the same moment in another call is
+  -- waited for, and is a unique violation then, after which a repeat finds the job.
   if array_position(v_states, 'i') is not null then
     insert into "public"."venturi_jobs" (id, created_at, kind_id, priority, dedup_key, payload, headers)
     select u.id, v_clock, u.kind_id, u.priority, u.key, u.payload, u.headers
@@ -558,6 +568,7 @@ begin
     end loop;
   end if;
 
+  if v_lock_timeout = '0' then perform set_config('lock_timeout', v_lock_timeout, true); end if;
   end if;
 
   -- Once a call, and only if a worker could sleep past it: NOTIFY takes a database-wide lock at commit. Jobs that are

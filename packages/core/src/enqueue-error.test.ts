@@ -8,8 +8,8 @@ const [one, two] = ids.map(
   (id): EnqueueJob => ({ id, kind: "k", payload: "1", priority: "normal" }),
 );
 
-function thrown(fields: Record<string, unknown>, message = "failed") {
-  const jobs = [one, two].filter((job) => job !== undefined);
+function thrown(fields: Record<string, unknown>, message = "failed", changes: object = {}) {
+  const jobs = [one, two].flatMap((job) => (job === undefined ? [] : [{ ...job, ...changes }]));
   return toEnqueueError(Object.assign(new Error(message), fields), { jobs, prefix: "venturi" });
 }
 
@@ -41,6 +41,18 @@ describe("a failed enqueue", () => {
     const expected = { code: "merge", isRetryable: true };
     expect(thrown({ code: "VT003", detail })).toMatchObject({ ...expected, ids });
     expect(thrown({ code: "VT003", detail: "" })).toMatchObject({ ...expected, ids: [] });
+  });
+
+  it("says what was waited for when an id of the caller's own may be under way", () => {
+    const waited = (message: string, repeatable: boolean) =>
+      thrown({ code: "55P03" }, message, { repeatable });
+    const sameId = "another call with the same id";
+    const timeout = "canceling statement due to lock timeout";
+    expect(waited(timeout, true)).toMatchObject({ sqlState: "55P03", isRetryable: true });
+    expect(waited(timeout, true).message).toContain(sameId);
+    expect(waited(timeout, false).message).not.toContain(sameId);
+    const named = "another transaction has enqueued a job with this key, and is still open";
+    expect(waited(named, true).message).not.toContain(sameId);
   });
 
   it("is invalid-argument when the function refuses what it was given", () => {

@@ -7,8 +7,10 @@ import type { EnqueueJob } from "./store.ts";
 const idConflictState = "VT001";
 const refusedState = "VT002";
 const changedState = "VT003";
-/** The function does not wait for another call that brings the same id at the same moment. */
+/** Another call with the same id was under way, and has been committed. */
 const uniqueViolation = "23505";
+/** Somebody's transaction has not ended in time: the function names it, but for one that has the same id. */
+const lockNotAvailable = "55P03";
 
 /**
  * What a driver threw at an enqueue statement as a `VenturiError`: `id-conflict`, `enqueue-unknown` with the ids to
@@ -47,6 +49,14 @@ export function toEnqueueError(
         isRetryable: true,
         ids: (fault.detail?.match(uuidPattern) ?? []).map(fromUuid),
       },
+    );
+  }
+  const isNamed = fault.message.includes("and is still open");
+  if (fault.sqlState === lockNotAvailable && !isNamed && jobs.some((job) => job.repeatable)) {
+    return new VenturiError(
+      "database",
+      `could not ${doing}: ${fault.message}; another call with the same id may be in a transaction that is still open`,
+      { cause: error, sqlState: fault.sqlState, isRetryable: true },
     );
   }
   if (fault.sqlState === uniqueViolation && fault.message.includes(`${prefix}_jobs_pkey`)) {

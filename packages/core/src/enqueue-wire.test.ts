@@ -51,6 +51,12 @@ describe("what producers send", () => {
     expect(decoded(job({ dedupKey: "" }))[0]).toMatchObject({ dedup_key: "", merge: "replace" });
   });
 
+  it("says that it has no key where its id may be under way, so that the wait for that one is bounded", () => {
+    expect(decoded(job({ repeatable: true }))).toEqual([{ ...decoded(job())[0], dedup_key: null }]);
+    const keyed = job({ repeatable: true, dedupKey: "k" });
+    expect(decoded(keyed)).toEqual(decoded(job({ dedupKey: "k" })));
+  });
+
   it("holds a delay of zero, and a moment as text that no time zone can move", () => {
     expect(decoded(job({ delayMs: 0 }))[0]).toMatchObject({ delay_ms: 0 });
     expect(decoded(job({ runAt: 1_000 }))[0]).toMatchObject({ run_at: "1970-01-01T00:00:01.000Z" });

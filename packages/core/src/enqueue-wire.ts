@@ -16,6 +16,9 @@ export function encodeEnqueue(jobs: readonly EnqueueJob[]): string {
     if (job.priority !== "normal") text += `,"priority":"${job.priority}"`;
     if (job.dedupKey !== undefined && job.dedupKey !== null) {
       text += `,"dedup_key":${JSON.stringify(job.dedupKey)},"merge":"${job.merge ?? "replace"}"`;
+    } else if (job.repeatable === true) {
+      // No key, but a call that says so does not take the shorter ways, which set no limit to their waits.
+      text += ',"dedup_key":null';
     }
     if (job.delayMs !== undefined) text += `,"delay_ms":${job.delayMs}`;
     if (job.runAt !== undefined) text += `,"run_at":"${isoTime(job.runAt)}"`;

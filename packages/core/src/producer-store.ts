@@ -8,6 +8,8 @@ import type { Priority } from "./priority.ts";
 /** One job to store. The producer has made its id and validated its payload. */
 export interface EnqueueJob {
   readonly id: JobId;
+  /** Whether the id is the caller's own, so that another call with it may be under way; bounds the wait for that one. */
+  readonly repeatable?: boolean;
   readonly kind: string;
   /** JSON text of the caller's input. */
   readonly payload: string;

@@ -216,8 +216,13 @@ export interface WorkerStore<Tx = never> extends Port {
   /** Never present at run time: carries the type of the transactions the store can settle in. */
   readonly "~tx"?: (tx: Tx) => void;
 
-  /** Opens a worker session; rejects with `not-migrated` where the schema is missing. */
-  startWorker(request: WorkerRegistration & Signalled): Promise<{ readonly worker: WorkerId }>;
+  /**
+   * Opens a worker session; rejects with `not-migrated` where the schema is missing. The logger is told what keeps a
+   * kind from being claimed for now.
+   */
+  startWorker(
+    request: WorkerRegistration & Signalled & { readonly logger?: Logger | undefined },
+  ): Promise<{ readonly worker: WorkerId }>;
   /**
    * Ends a session cleanly: it is no longer waited for or woken. Its claims must have been settled or handed back. A
    * beat that is under way, also one that nobody waits for any more, must not open the session again.

@@ -50,6 +50,13 @@ export class EnqueueLane {
     queueMicrotask(() => void this.#run());
   }
 
+  /** Gives back what has not been sent, in order. */
+  takeAll(): readonly JobGroup[] {
+    const pile = this.#pile;
+    this.#pile = [];
+    return pile;
+  }
+
   async #run(): Promise<void> {
     while (this.#pile.length > 0) {
       await this.#deliver(this.#takeBatch());

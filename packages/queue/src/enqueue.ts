@@ -95,7 +95,7 @@ export function toItemJob(item: EnqueueItem): QueuedJob | Promise<QueuedJob> {
 }
 
 interface ChosenOptions {
-  readonly id: JobId;
+  readonly id: { readonly id: JobId; readonly repeatable?: true };
   readonly priority: Priority | undefined;
   readonly headers: Headers | null;
   readonly due: { readonly delayMs?: number; readonly runAt?: number };
@@ -110,7 +110,7 @@ function readOptions({ delay, runAt, priority, headers, id }: JobOptions): Chose
     );
   }
   return {
-    id: id === undefined ? nextJobId() : toJobId(id, "id"),
+    id: id === undefined ? { id: nextJobId() } : { id: toJobId(id, "id"), repeatable: true },
     priority: priority === undefined ? undefined : toPriority(priority, "priority"),
     headers: toHeaders(headers),
     due: readDue(delay, runAt),
@@ -132,7 +132,7 @@ function combine(
 ): QueuedJob {
   const { kind, payload, dedupKey, merge, leaseMs } = prepared;
   return {
-    id,
+    ...id,
     kind,
     payload,
     priority: priority ?? prepared.priority,

@@ -82,8 +82,7 @@ export class Producer {
     isBatch: boolean,
   ): Promise<readonly EnqueuedJob[]> {
     return new Promise((resolve, reject) => {
-      const isKeyed = prepared.some(({ dedupKey }) => typeof dedupKey === "string");
-      const lane = this.#lanes[isKeyed ? "keyed" : "plain"];
+      const lane = this.#lanes.of(prepared);
       const watched = enqueueStarted(prepared, lane, isBatch);
       const jobs = watched?.jobs ?? prepared;
       const stopWatching = this.#onAbort(signal, watched?.rejecting(reject) ?? reject);
@@ -91,6 +90,7 @@ export class Producer {
         jobs,
         resolve: (stored) => {
           stopWatching?.();
+          this.#lanes.stored(lane, prepared);
           watched?.stored(stored);
           resolve(stored);
         },

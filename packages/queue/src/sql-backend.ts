@@ -1,6 +1,6 @@
 import { invalidArgument, refuseBinary, show } from "@venturi/core";
 import type { AdaptedExecutor } from "./adapters/adapted-executor.ts";
-import { type Backend, type Lanes, mayBeOneJobs, oneLane, transactionLanes } from "./backend.ts";
+import { type Backend, Lanes, mayBeOneJobs, transactionLanes } from "./backend.ts";
 import { EnqueueLane } from "./enqueue-lane.ts";
 import { executorRunner, isExecutor } from "./executor-runner.ts";
 import { isKyselyLike, kyselyRunner } from "./kysely-runner.ts";
@@ -27,7 +27,7 @@ export function sqlBackend(producer: unknown, options: QueueOptions | undefined)
       isolates: (error) => isFree() && mayBeOneJobs(error),
     });
   return {
-    lanes: isPool(producer) ? { plain: lane(), keyed: lane() } : oneLane(lane()),
+    lanes: isPool(producer) ? Lanes.ofPool(lane) : Lanes.ofOne(lane()),
     lanesWithin(tx) {
       const txRunner = toRunner(tx, preparedStatements, "tx");
       refuseOutside(tx);

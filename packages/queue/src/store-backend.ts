@@ -6,7 +6,7 @@ import {
   type ProducerStore,
   type Store,
 } from "@venturi/core";
-import { type Backend, mayBeOneJobs, transactionLanes } from "./backend.ts";
+import { type Backend, Lanes, mayBeOneJobs, transactionLanes } from "./backend.ts";
 import { EnqueueLane } from "./enqueue-lane.ts";
 import { hasMethods } from "./has-methods.ts";
 import { type MergingPort, mergeAndSend, mergeUntilSent } from "./merging.ts";
@@ -27,7 +27,7 @@ export function storeBackend(store: ProducerStore, options: QueueOptions = {}): 
       isolates: mayBeOneJobs,
     });
   return {
-    lanes: { plain: lane(), keyed: lane() },
+    lanes: Lanes.ofPool(lane),
     lanesWithin(tx) {
       const { within } = store as Partial<Store<unknown>>;
       if (typeof within === "function") {

@@ -101,8 +101,9 @@ export class Claimer {
     this.#budget = budget;
   }
 
-  async claim(request: ClaimRequest): Promise<ClaimResult> {
-    await this.#kinds.load(request.kinds.map(({ kind }) => kind));
+  async claim(asked: ClaimRequest): Promise<ClaimResult> {
+    const request = await this.#kinds.known(asked);
+    if (request === null) return { jobs: [], waitMs: null, blocked: true };
     const putBack: OldPlace[] = [];
     this.#putBackMeanwhile = putBack;
     try {

@@ -122,7 +122,7 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
     this.#logger = resolved.logger;
     this.#preparedStatements = resolved.preparedStatements;
     this.#database = new Database(source, resolved.names.prefix, resolved.logger);
-    this.#kinds = new Kinds(this.#database, resolved.names);
+    this.#kinds = new Kinds(this.#database, resolved.names, resolved.logger);
     this.#statements = createStatements(resolved.names);
     const onPutBack = (place: OldPlace | null) => this.#claimers.putBack(place);
     this.#settling = new Settling(this.#database, this.#statements, onPutBack);
@@ -244,11 +244,14 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
 
   // ── working ────────────────────────────────────────────────────────────────────────────────────────────────────
 
-  async startWorker(
-    request: WorkerRegistration & Signalled,
-  ): Promise<{ readonly worker: WorkerId }> {
+  async startWorker({
+    logger,
+    ...request
+  }: WorkerRegistration & Signalled & { readonly logger?: Logger | undefined }): Promise<{
+    readonly worker: WorkerId;
+  }> {
     const starting = async () => {
-      await this.#kinds.load(request.kinds);
+      await this.#kinds.load(request.kinds, logger);
       return this.#liveness.startWorker(request);
     };
     return { worker: await this.#abortable(starting, request.signal) };

@@ -50,9 +50,9 @@ export async function openSession(options: OpenSessionOptions): Promise<WorkerId
 }
 
 async function startUnlessStopped(options: OpenSessionOptions): Promise<WorkerId | null> {
-  const { store, clock, registration, shutdown } = options;
+  const { store, clock, logger, registration, shutdown } = options;
   const abort = new AbortController();
-  const starting = store.startWorker({ ...registration, signal: abort.signal });
+  const starting = store.startWorker({ ...registration, signal: abort.signal, logger });
   // Whoever stops the worker must not wait for a database that does not answer.
   await Promise.race([starting.catch(() => undefined), shutdown.requested]);
   if (!shutdown.isRequested) return (await starting).worker;

@@ -25,6 +25,7 @@ const promptVerbs: ReadonlySet<string> = new Set([
   "start_worker",
   "stop_worker",
   "kinds",
+  "kinds_new",
   "claim",
   "claim_all",
   "claim_hinted",

@@ -9,6 +9,7 @@ import {
   singlePath,
   tierOf,
 } from "./enqueue-plain.ts";
+import { endItSoon, longestWait } from "./lock-keys.ts";
 import { buckets } from "./tables.ts";
 
 /**
@@ -22,7 +23,10 @@ import { buckets } from "./tables.ts";
  * what `merge_candidates_v1` returned, comes as `decision: { action, candidate, version, run_count, payload?, carry?,
  * visible_at?, priority? }`, or `{ action: "insert", skipped: [ids] }`; it is applied if the candidate is still
  * pending with the same version and run count, else VT003 is raised ("again", with the repeats of the call in its
- * detail) and nothing is written.
+ * detail) and nothing is written. 55P03 says that another transaction has not ended within 30 seconds, or the
+ * session's `lock_timeout`: one that has enqueued the first job of a kind, a job of a key, or one with the same id. A
+ * single such wait may be followed by others. Of ids only calls that do not take the shorter ways are bounded; a
+ * `dedup_key` of null keeps a call from taking them.
  *
  * plpgsql, not SQL: lock and read have to be separate statements, since one statement would read the snapshot from
  * before the lock. Jobs without a candidate are inserted as a set; only those that meet a pending job of their key,
@@ -93,7 +97,7 @@ declare
   v_decisions jsonb[]; v_decided_ats timestamptz[]; v_decision jsonb; v_action text; v_found boolean; v_at timestamptz; v_tier smallint;
   v_problem text; v_soonest timestamptz; v_candidate record; v_known record; i integer;
   v_plain boolean; v_has_options boolean; v_same_kind boolean; v_name text; v_kind integer;
-  v_job jsonb; v_hint text;
+  v_job jsonb; v_hint text; v_lock_timeout text;
 begin
 ${singlePath(n)}${plainPath(n)}  else
   v_soonest := null;
@@ -168,11 +172,21 @@ ${singlePath(n)}${plainPath(n)}  else
     raise exception 'cannot enqueue job %', v_problem using errcode = 'VT002', hint = 'Nothing was enqueued.';
   end if;
 
+  -- From here on somebody's transaction may be waited for: one that has a first job of its kind, a key or an id.
+  v_lock_timeout := current_setting('lock_timeout');
+  if v_lock_timeout = '0' then perform set_config('lock_timeout', '${longestWait}', true); end if;
+
   -- Look before inserting: on conflict do nothing burns an identity value on every call.
   if array_position(v_kind_ids, null) is not null then
-    insert into ${n.of("kinds")} (name)
-      select distinct u.kind from unnest(v_kinds, v_kind_ids) u(kind, id) where u.id is null order by u.kind
-      on conflict (name) do nothing;
+    begin
+      insert into ${n.of("kinds")} (name)
+        select distinct u.kind from unnest(v_kinds, v_kind_ids) u(kind, id) where u.id is null order by u.kind
+        on conflict (name) do nothing;
+    exception when lock_not_available then
+      raise exception 'another transaction has enqueued the first job of a kind (%), and is still open',
+          (select string_agg(distinct u.kind, ', ') from unnest(v_kinds, v_kind_ids) u(kind, id) where u.id is null)
+        using errcode = '55P03', hint = '${endItSoon}';
+    end;
     select array_agg(k.id order by u.ord) into v_kind_ids
       from unnest(v_kinds) with ordinality u(kind, ord) join ${n.of("kinds")} k on k.name = u.kind;
   end if;
@@ -242,8 +256,8 @@ ${singlePath(n)}${plainPath(n)}  else
     v_seqs := array(select ${nextSeq(n)} from generate_series(1, cardinality(v_ids)));
   end if;
 
-  -- No "on conflict": it writes a WAL record more for each row. The same id at the same moment in another call is a
-  -- unique violation, after which a repeat finds the job.
+  -- No "on conflict": it writes a WAL record more for each row. The same id at the same moment in another call is
+  -- waited for, and is a unique violation then, after which a repeat finds the job.
   if array_position(v_states, 'i') is not null then
     insert into ${n.of("jobs")} (id, created_at, kind_id, priority, dedup_key, payload, headers)
     select u.id, v_clock, u.kind_id, u.priority, u.key, u.payload, u.headers
@@ -320,6 +334,7 @@ ${singlePath(n)}${plainPath(n)}  else
     end loop;
   end if;
 
+  if v_lock_timeout = '0' then perform set_config('lock_timeout', v_lock_timeout, true); end if;
   end if;
 
   -- Once a call, and only if a worker could sleep past it: NOTIFY takes a database-wide lock at commit. Jobs that are

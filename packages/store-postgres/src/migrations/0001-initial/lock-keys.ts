@@ -1,7 +1,11 @@
 import type { Names } from "../../names.ts";
 
-/** How long an enqueue waits for a transaction that holds its key, where the session itself sets no limit. */
-const longestWait = "30s";
+/** How long an enqueue waits for somebody's transaction, where the session itself sets no limit. */
+export const longestWait = "30s";
+
+/** What is said to whoever has waited that long. */
+export const endItSoon =
+  "End that transaction soon after it has enqueued, and never wait inside of it for an enqueue outside of it.";
 
 /**
  * `lock_keys_v1`: locks buckets of keys until the end of the transaction, each once and in ascending order, so that
@@ -23,7 +27,7 @@ begin
   if v_own = '0' then perform set_config('lock_timeout', v_own, true); end if;
 exception when lock_not_available then
   raise exception 'another transaction has enqueued a job with this key, or with one that shares its lock, and is still open'
-    using errcode = '55P03', hint = 'End that transaction soon after it has enqueued, and never wait inside of it for an enqueue outside of it.';
+    using errcode = '55P03', hint = '${endItSoon}';
 end
 $fn$`,
   ];
