@@ -70,6 +70,8 @@ export class Claimer {
   readonly #budget: WalkBudget;
   /** What has been put back since the claim under way began, which may have been past it; null: none is under way. */
   #putBackMeanwhile: OldPlace[] | null = null;
+  /** Whether the claim under way may walk past much: there is something left of its budget. */
+  #mayLook = true;
   /** Something may be claimable before the marks, and nobody knows where. */
   #mayHavePassed = false;
   /** What the last claim was not to bring. */
@@ -150,15 +152,15 @@ export class Claimer {
     const now = this.#now();
     this.#lookedAt = now;
     this.#noticeExclusions(request.exclude);
-    const mayLook = this.#budget.allows(now);
-    const begin = this.#begin(request, mayLook, now);
+    this.#mayLook = this.#budget.allows(now);
+    const begin = this.#begin(request, now);
     let answer = await this.#promoteAndClaim(request, begin, this.#dueAt <= now);
     const isBusy = answer.jobs.length >= manyJobs;
     let hasLooked = begin === "start";
     const rest =
       hasLooked || answer.jobs.length >= request.limit ? null : remainder(request, answer.jobs);
     if (rest !== null) {
-      hasLooked = mayLook && !isBusy;
+      hasLooked = this.#mayLook && !isBusy;
       // What lies before the marks waits for the next walk: until then this is no true answer.
       answer = hasLooked
         ? together(answer, await this.#promoteAndClaim(rest, "start", false))
@@ -189,11 +191,11 @@ export class Claimer {
   }
 
   /** Where a claim begins: behind marks if there are any, but for one tier that is to be looked through now and then. */
-  #begin(request: ClaimRequest, mayLook: boolean, now: number): Begin {
+  #begin(request: ClaimRequest, now: number): Begin {
     const mayHavePassed = this.#mayHavePassed;
     this.#mayHavePassed = false;
     if (this.#ready.isEmpty && this.#due.isEmpty) return "start";
-    if (mayLook && (this.#isCaughtUp || mayHavePassed)) return "start";
+    if (this.#mayLook && (this.#isCaughtUp || mayHavePassed)) return "start";
     if (mayHavePassed) for (const marks of [this.#ready, this.#due]) marks.walkSoon();
     const ids = this.#idsOf(request);
     return this.#ready.dueTier(ids, now) ?? this.#due.dueTier(ids, now) ?? "marks";
@@ -258,7 +260,7 @@ export class Claimer {
     const ids = this.#idsOf(request);
     const { ready, due } = this.#marks(request, begin);
     // Behind marks that are where they ought to be nobody wants to know, and it costs the server a little.
-    const isTold = begin !== "marks" || this.#ready.isLowered(ids) || this.#due.isLowered(ids);
+    const isLow = this.#mayLook && (this.#ready.isLowered(ids) || this.#due.isLowered(ids));
     const rows = await this.#database.run(
       this.#claim,
       [
@@ -269,10 +271,11 @@ export class Claimer {
         ...byTier(due),
         (request.exclude ?? []).map(toUuid),
         ignoreDue ? 1 : 0,
-        isTold ? 1 : 0,
+        begin !== "marks" || isLow ? 1 : 0,
       ],
       "claim jobs",
     );
+    if (isLow && begin !== "start") this.#budget.spend(vainMs(rows), this.#now());
     this.#walked(request, begin, rows);
     // One that stopped at what is due has not looked for what is ready.
     const isWhole = ({ due }: Row) => ignoreDue || due !== 1;
@@ -281,10 +284,10 @@ export class Claimer {
 
   #marks(request: ClaimRequest, begin: Begin): { readonly ready: Mark[]; readonly due: Mark[] } {
     const ids = this.#idsOf(request);
-    const now = this.#now();
+    const start = { begin, mayBeLow: this.#mayLook, now: this.#now() };
     return {
-      ready: ids.map((id) => this.#ready.starts(id, begin, firstSeq, now)),
-      due: ids.map((id) => this.#due.starts(id, begin, firstDue, now)),
+      ready: ids.map((id) => this.#ready.starts(id, { ...start, start: firstSeq })),
+      due: ids.map((id) => this.#due.starts(id, { ...start, start: firstDue })),
     };
   }
 

@@ -9,7 +9,9 @@ const start = [-1e18, -1e18, -1e18] as const;
 function marksOf(marks = new Marks({ lagMs: 25 })) {
   return {
     marks,
-    at: (now: number, begin: Begin = "marks", of = kind) => marks.starts(of, begin, start, now),
+    at: (now: number, begin: Begin = "marks", of = kind) =>
+      marks.starts(of, { begin, start, mayBeLow: true, now }),
+    atSettled: (now: number) => marks.starts(kind, { begin: "marks", start, mayBeLow: false, now }),
     /** A walk that brought rows up to a place, and says nothing of what it left. */
     brought: (tier: Tier, last: number, of = kind) =>
       marks.ended(of, tier, { last, clearTo: undefined }, false, 0),
@@ -213,6 +215,28 @@ describe("a row that a walk from the start finds before the mark", () => {
   });
 });
 
+describe("a row that waits before a mark", () => {
+  it("is kept in mind while walks must not begin there", () => {
+    const { at, atSettled, marks, found } = advanced();
+    marks.putBack(kind, 1, 500);
+    expect(atSettled(51)).toEqual([0, 900, 0]);
+    found(1, 999);
+    expect(at(52)).toEqual([0, 499, 0]);
+  });
+
+  it("is kept in mind although the mark has yet to pass it", () => {
+    const { at, brought, found } = marksOf();
+    brought(1, 100);
+    for (const now of [0, 25]) at(now);
+    brought(1, 900);
+    at(30);
+    found(1, 499);
+    for (const now of [31, 60, 90, 120]) expect(at(now)[1]).toBeLessThanOrEqual(499);
+    found(1, 499, 500);
+    expect(at(121)).toEqual([0, 500, 0]);
+  });
+});
+
 describe("walks from the start", () => {
   const timed = () => {
     const its = marksOf(new Marks({ fullWalkMs: 1_000, lagMs: 25 }));
@@ -257,10 +281,17 @@ describe("walks from the start", () => {
 
   it("are not put off by a single one that took long", () => {
     const { marks } = timed();
-    marks.walked(1, [kind], 1, 0);
+    marks.walked(1, [kind], 3, 0);
     marks.walked(1, [kind], 60_000, 60_000);
     for (const tier of [0, 2] as const) marks.walked(tier, [kind], 0, 60_500);
     expect(marks.dueTier([kind], 61_000)).toBe(1);
+  });
+
+  it("are put off by dear ones, though cheap ones come between them", () => {
+    const { marks } = timed();
+    for (const walkMs of [200, 1, 200]) marks.walked(1, [kind], walkMs, 0);
+    for (const tier of [0, 2] as const) marks.walked(tier, [kind], 0, 3_500);
+    expect([marks.dueTier([kind], 3_999), marks.dueTier([kind], 4_000)]).toEqual([null, 1]);
   });
 
   it("follow at once where something may be back at a place that is not known", () => {

@@ -1,3 +1,5 @@
+import { dearMs } from "./walk-budget.ts";
+
 /** Where the next claim or promotion starts looking, per kind and tier; rows at or before it have been seen to. */
 export type Mark = readonly [high: number, normal: number, low: number];
 
@@ -6,6 +8,14 @@ export const tiers: readonly Tier[] = [0, 1, 2];
 
 /** Where a walk begins: behind the marks, behind those of all tiers but one, or at the start. */
 export type Begin = "marks" | Tier | "start";
+
+/** How a walk is to begin. */
+export interface Start {
+  readonly begin: Begin;
+  readonly start: Mark;
+  readonly mayBeLow: boolean;
+  readonly now: number;
+}
 
 /** What a walk says of one kind and tier. */
 export interface Found {
@@ -24,8 +34,8 @@ interface Track {
   seen: number;
   /** Before the first row that is known to wait before the mark. */
   floor: number;
-  /** Whether a row has come back since the walk under way began, which that may have passed. */
-  isLate: boolean;
+  /** Whether the walk under way may have passed the floor: it began behind it, or a row has come back since. */
+  isPassed: boolean;
 }
 
 interface Kind {
@@ -35,7 +45,6 @@ interface Kind {
   readonly tracks: readonly [Track, Track, Track];
 }
 
-const fromStart: Mark = [0, 0, 0];
 /** Of a time: before all others. */
 const never = Number.NEGATIVE_INFINITY;
 
@@ -60,7 +69,7 @@ export class Marks {
   readonly #kinds = new Map<number, Kind>();
   readonly #lagMs: number;
   readonly #fullWalkMs: number;
-  /** How long the last walk from the start took, of each tier and of all. */
+  /** How long the last dear walk from the start took, of each tier and of all. */
   readonly #tookMs: [high: number, normal: number, low: number, all: number] = [0, 0, 0, 0];
 
   constructor({ lagMs = 25, fullWalkMs = 1000 }: MarksOptions = {}) {
@@ -104,12 +113,13 @@ export class Marks {
 
   /**
    * A walk of these kinds has ended that began at the start, of one tier or of all, and took so long in milliseconds.
-   * What counts is the shorter of the last two: that a server once stood still says nothing about the next walk.
+   * What counts of a dear one is the shorter of the last two: that a server once stood still says nothing about the
+   * next walk.
    */
   walked(tier: Tier | null, kinds: readonly number[], walkMs: number, now: number): void {
     const place = tier ?? 3;
     const usualMs = Math.min(walkMs, this.#tookMs[place]);
-    this.#tookMs[place] = walkMs;
+    if (walkMs > dearMs) this.#tookMs[place] = walkMs;
     const next = now + Math.max(this.#fullWalkMs, 20 * usualMs);
     for (const kind of kinds) {
       const walkAt = this.#kinds.get(kind)?.walkAt;
@@ -119,29 +129,31 @@ export class Marks {
     }
   }
 
-  /** Where a walk of a kind begins that starts now; `start` is before all rows. */
-  starts(kind: number, begin: Begin, start: Mark, now: number): Mark {
-    const mark = this.#markOf(kind, now);
-    if (begin === "marks") return mark;
-    if (begin === "start") return start;
-    const from: [number, number, number] = [...mark];
-    from[begin] = start[begin];
-    return from;
+  /**
+   * Where a walk of a kind begins that starts now. `start` is before all rows; `mayBeLow`: also at what is known to
+   * wait before a mark, behind which there may be much to walk past.
+   */
+  starts(kind: number, { begin, start, mayBeLow, now }: Start): Mark {
+    const known = this.#kinds.get(kind);
+    if (known !== undefined) this.#age(known, now);
+    const startOf = (tier: Tier): number => {
+      const track = known?.tracks[tier];
+      const isFromStart = begin === "start" || begin === tier;
+      if (track === undefined) return isFromStart ? start[tier] : 0;
+      track.isPassed = !(isFromStart || mayBeLow) && track.floor < track.settled;
+      if (isFromStart) return start[tier];
+      return mayBeLow ? Math.min(track.settled, track.floor) : track.settled;
+    };
+    return [startOf(0), startOf(1), startOf(2)];
   }
 
-  #markOf(kind: number, now: number): Mark {
-    const known = this.#kinds.get(kind);
-    if (known === undefined) return fromStart;
-    const isAged = now - known.agedAt >= this.#lagMs;
-    if (isAged) known.agedAt = now;
+  #age(known: Kind, now: number): void {
+    if (now - known.agedAt < this.#lagMs) return;
+    known.agedAt = now;
     for (const track of known.tracks) {
-      track.isLate = false;
-      if (!isAged) continue;
       track.settled = track.aging;
       track.aging = track.seen;
     }
-    const [high, normal, low] = known.tracks;
-    return [startOf(high), startOf(normal), startOf(low)];
   }
 
   /**
@@ -156,8 +168,9 @@ export class Marks {
     if (position === undefined && !this.#kinds.has(kind)) return;
     const track = this.#track(kind, tier, now);
     if (position !== undefined && position > track.seen) track.seen = position;
-    if (isClearTo === undefined || track.isLate) return;
-    track.floor = isClearTo < track.settled ? isClearTo : Number.POSITIVE_INFINITY;
+    if (isClearTo === undefined || track.isPassed) return;
+    // Not what is settled: the mark will soon be where all has been seen.
+    track.floor = isClearTo < track.seen ? isClearTo : Number.POSITIVE_INFINITY;
   }
 
   /** A row is back at a place that walks may have passed. */
@@ -166,7 +179,7 @@ export class Marks {
     const track = this.#kinds.get(kind)?.tracks[tier];
     if (track === undefined) return;
     track.floor = Math.min(track.floor, position - 1);
-    track.isLate = true;
+    track.isPassed = true;
   }
 
   /** A walk came back short: there is no backlog, and the next walks look at everything. */
@@ -191,11 +204,7 @@ export class Marks {
 }
 
 function newTrack(): Track {
-  return { settled: 0, aging: 0, seen: 0, floor: Number.POSITIVE_INFINITY, isLate: false };
-}
-
-function startOf({ settled, floor }: Track): number {
-  return Math.min(settled, floor);
+  return { settled: 0, aging: 0, seen: 0, floor: Number.POSITIVE_INFINITY, isPassed: false };
 }
 
 /** Numbers of rows written by hand may be too large to be told apart from their neighbours, and to be sent back. */

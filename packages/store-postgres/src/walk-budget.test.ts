@@ -36,8 +36,14 @@ describe("walks from the start", () => {
 
   it("cost what the shorter of the last two took: a server that once stood still says nothing of the next", () => {
     const budget = new WalkBudget();
-    for (const walkMs of [1, 60_000, 1, 60_000]) budget.spend(walkMs, 0);
+    for (const walkMs of [3, 60_000, 3]) budget.spend(walkMs, 0);
     expect(budget.allows(0)).toBe(true);
+  });
+
+  it("cost as much when cheap ones come between them", () => {
+    const budget = new WalkBudget();
+    for (let n = 0; n < 3; n += 1) for (const walkMs of [200, 1]) budget.spend(walkMs, 0);
+    expect(budget.allows(0)).toBe(false);
   });
 
   it("take no more than their share and what was saved up, but for the last of them", () => {

@@ -10,7 +10,7 @@ export class WalkBudget {
   readonly #freeMs: number;
   #leftMs: number;
   #at = 0;
-  /** How long the walk before took. */
+  /** How long the last dear walk took. */
   #tookMs = 0;
 
   constructor({
@@ -36,12 +36,13 @@ export class WalkBudget {
     return this.#leftMs > 0;
   }
 
-  /** Pays the shorter of the last two walks: that a server once stood still says nothing about the next one. */
+  /** Pays for a walk as for the shorter of the last two dear ones: a server that once stood still says nothing about the next. */
   spend(walkMs: number, now: number): void {
     this.#refill(now);
+    if (!this.isDear(walkMs)) return;
     const usualMs = Math.min(walkMs, this.#tookMs);
     this.#tookMs = walkMs;
-    if (this.isDear(usualMs)) this.#leftMs = Math.max(-this.#mostDebtMs, this.#leftMs - usualMs);
+    this.#leftMs = Math.max(-this.#mostDebtMs, this.#leftMs - usualMs);
   }
 
   #refill(now: number): void {
