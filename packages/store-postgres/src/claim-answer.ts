@@ -60,7 +60,7 @@ export function hasRoomLeft(
   return request.kinds.every(({ kind, limit }) => (taken.get(kind) ?? 0) < limit);
 }
 
-function countByKind(jobs: readonly Placed[]): ReadonlyMap<string, number> {
+export function countByKind(jobs: readonly Placed[]): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
   for (const { job } of jobs) counts.set(job.kind, (counts.get(job.kind) ?? 0) + 1);
   return counts;

@@ -26,6 +26,8 @@ export class PlaceMap {
 
 /** What the walks of a claim have found of the kinds that it asked for. */
 export interface WalkFound {
+  /** The last number that a row had got when they began; undefined: none. */
+  readonly lastSeq: number | undefined;
   /** Of a kind that is paused nothing is known. */
   isPaused(kind: number): boolean;
   /** Where nothing is left that could be claimed, apart from what was; undefined: nobody knows. */
@@ -42,13 +44,14 @@ export function readFound(info: Row): WalkFound | null {
   const firstReady = placesOf(ready);
   const firstDue = placesOf(due);
   const pausedKinds = new Set(paused);
-  const lastSeq = info["last_seq"] as number | null;
+  const lastSeq = (info["last_seq"] as number | null) ?? undefined;
   const clockMs = info["clock_ms"] as number;
   return {
+    lastSeq,
     isPaused: (kind) => pausedKinds.has(kind),
     readyClearTo: (kind, tier) => {
       const first = firstReady.get(kind, tier);
-      return first === undefined ? (lastSeq ?? undefined) : first - 1;
+      return first === undefined ? lastSeq : first - 1;
     },
     dueClearTo: (kind, tier) => beforeDue(firstDue.get(kind, tier) ?? clockMs),
   };

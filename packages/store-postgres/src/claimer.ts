@@ -1,6 +1,7 @@
 import { type ClaimRequest, type ClaimResult, type JobId, toUuid } from "@venturi/core";
 import {
   type Answer,
+  countByKind,
   hasRoomLeft,
   inOrder,
   nothing,
@@ -331,7 +332,8 @@ export class Claimer {
       jobs.push({ tier, seq, job: toClaimedJob(row, ofKind) });
     }
     jobs.sort(inOrder);
-    this.#learn(request, last, isWhole(info) ? readFound(info) : null, vainMs(answer));
+    const found = isWhole(info) ? readFound(info) : null;
+    this.#learn(request, { jobs, last, found, tookMs: vainMs(answer) });
     return {
       jobs,
       waitMs: info["wait_ms"] as number | null,
@@ -343,18 +345,23 @@ export class Claimer {
   }
 
   /** What a claim has brought and found says where the next ones begin. */
-  #learn(request: ClaimRequest, last: PlaceMap, found: WalkFound | null, tookMs: number): void {
+  #learn(request: ClaimRequest, { jobs, last, found, tookMs }: Learnt): void {
     const isDear = this.#budget.isDear(tookMs);
     const now = this.#now();
-    for (const kind of this.#idsOf(request)) {
-      const known = found?.isPaused(kind) === false ? found : null;
-      if (known === null && !last.has(kind)) continue;
+    const taken = countByKind(jobs);
+    for (const { kind, limit } of request.kinds) {
+      const id = this.#kinds.id(kind);
+      const known = found?.isPaused(id) === false ? found : null;
+      if (known === null && !last.has(id)) continue;
+      // Where there was room for more, what waits has been tried, and somebody has locked it.
+      const wasTried = jobs.length < request.limit && (taken.get(kind) ?? 0) < limit;
+      const freeTo = wasTried ? known?.lastSeq : undefined;
       for (const tier of tiers) {
-        const places = { last: last.get(kind, tier), clearTo: known?.readyClearTo(kind, tier) };
-        this.#ready.ended(kind, tier, places, isDear, now);
+        const clearTo = known?.readyClearTo(id, tier);
+        this.#ready.ended(id, tier, { last: last.get(id, tier), clearTo, freeTo }, isDear, now);
         if (known === null) continue;
-        const clearTo = known.dueClearTo(kind, tier);
-        this.#due.ended(kind, tier, { last: undefined, clearTo }, isDear, now);
+        const dueClearTo = known.dueClearTo(id, tier);
+        this.#due.ended(id, tier, { last: undefined, clearTo: dueClearTo }, isDear, now);
       }
     }
   }
@@ -395,6 +402,14 @@ export class Claimer {
   #idsOf({ kinds }: ClaimRequest): number[] {
     return kinds.map(({ kind }) => this.#kinds.id(kind));
   }
+}
+
+interface Learnt {
+  readonly jobs: readonly Placed[];
+  /** The last job that was brought of each kind and tier. */
+  readonly last: PlaceMap;
+  readonly found: WalkFound | null;
+  readonly tookMs: number;
 }
 
 /** One array per tier, as the statements take them. */

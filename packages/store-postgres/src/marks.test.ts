@@ -121,6 +121,14 @@ describe("where walking has become dear, the mark is behind all that a walk has 
     expect(at(50)).toEqual([400, 700, 0]);
   });
 
+  it("also past a row that somebody has locked, which is kept in mind", () => {
+    const { at, atSettled, marks } = marksOf();
+    marks.ended(kind, 1, { last: undefined, clearTo: 99, freeTo: 700 }, true, 0);
+    for (const now of [0, 25, 50]) atSettled(now);
+    expect(atSettled(60)).toEqual([0, 700, 0]);
+    expect(at(61)).toEqual([0, 99, 0]);
+  });
+
   it("and stays where it was if the walk does not say", () => {
     const { at, foundDearly } = advanced();
     foundDearly(1, undefined);

@@ -21,8 +21,13 @@ export interface Start {
 export interface Found {
   /** The last row that it brought; undefined: none. */
   readonly last: number | undefined;
-  /** Where, apart from what it brought, nothing is left that could be had; undefined: it does not say. */
+  /** Where, apart from what it brought, nothing is left that waits; undefined: it does not say. */
   readonly clearTo: number | undefined;
+  /**
+   * Where nothing is left that could be had: what waits there, somebody has locked.
+   * @defaultValue `clearTo`
+   */
+  readonly freeTo?: number | undefined;
 }
 
 /** What is known of one kind and tier. */
@@ -164,7 +169,7 @@ export class Marks {
     const last = safe(found.last);
     const clearTo = safe(found.clearTo);
     const isClearTo = clearTo === undefined ? undefined : Math.max(clearTo, last ?? clearTo);
-    const position = isDear && isClearTo !== undefined ? isClearTo : last;
+    const position = isDear && isClearTo !== undefined ? (safe(found.freeTo) ?? isClearTo) : last;
     if (position === undefined && !this.#kinds.has(kind)) return;
     const track = this.#track(kind, tier, now);
     if (position !== undefined && position > track.seen) track.seen = position;
