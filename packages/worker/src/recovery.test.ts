@@ -357,6 +357,23 @@ describe("one bad row", () => {
   });
 });
 
+test("claims are not refused one by one because nobody could log in", async () => {
+  await service.start();
+  stale = Array.from({ length: 8 }, (_, index) => claimOf(`${index}`));
+  let tries = 0;
+  refuse = () => {
+    tries += 1;
+    throw new VenturiError("database", "password authentication failed", { sqlState: "28P01" });
+  };
+  silent();
+  await clock.advance(1_000);
+  expect(tries).toBe(1);
+  refuse = () => undefined;
+  silent();
+  await clock.advance(60_000);
+  expect(recovered).toHaveLength(8);
+});
+
 describe("a claim of its own that has become overdue", () => {
   test("is recovered by id, without a scan", async () => {
     await service.start();

@@ -12,7 +12,8 @@ import {
 import type { CancelTimer, Clock } from "./clock.ts";
 import { doubled } from "./growing-delay.ts";
 import type { Beat } from "./heartbeat.ts";
-import { isRetryable, Trouble } from "./trouble.ts";
+import { hasNothingToDoWithItems } from "./refusal.ts";
+import { Trouble } from "./trouble.ts";
 
 /** A scan reads at most this many claims. */
 const scanLimit = 1_000;
@@ -381,7 +382,7 @@ export class RecoveryService {
       return applied;
     } catch (error) {
       const [only] = recoveries;
-      if (isRetryable(error) || this.#stopped || only === undefined) throw error;
+      if (hasNothingToDoWithItems(error) || this.#stopped || only === undefined) throw error;
       if (recoveries.length === 1) {
         // One row that cannot be updated must not stop the others.
         const { jobId, runCount } = only;
