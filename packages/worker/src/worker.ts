@@ -138,7 +138,7 @@ export class Worker<State = undefined, Tx = never> {
 
   /**
    * Stops the worker as an aborted signal does, and resolves when it has stopped; safe at any time and more than once.
-   * A handler must not await it: it would wait for itself.
+   * Other than after an aborted signal it is closed for good. A handler must not await it: it would wait for itself.
    */
   async stop(): Promise<void> {
     this.#isStopped = true;
