@@ -1,9 +1,10 @@
-import type {
-  BeatResult,
-  FindStaleRequest,
-  StaleClaim,
-  WorkerId,
-  WorkerRegistration,
+import {
+  type BeatResult,
+  COUNTED_SILENCE_MS,
+  type FindStaleRequest,
+  type StaleClaim,
+  type WorkerId,
+  type WorkerRegistration,
 } from "@venturi/core";
 import type { Database, JobRow } from "./database.ts";
 
@@ -30,9 +31,6 @@ export function startWorker(database: Database, request: WorkerRegistration): Wo
 export function stopWorker(database: Database, worker: WorkerId): void {
   database.run("update workers set stopping_at = ? where id = ?", database.now(), worker);
 }
-
-/** Whoever has not been heard of for so long, in milliseconds, does not share the work of the living. */
-const countedMs = 300_000;
 
 export function beat(
   database: Database,
@@ -72,7 +70,7 @@ export function beat(
     silent,
     nextSuspectMs: next.length === 0 ? null : Math.min(...next),
     others: judged.filter(
-      ({ row, silentMs }) => silentMs < Math.min(row.worker_timeout_ms, countedMs),
+      ({ row, silentMs }) => silentMs < Math.min(row.worker_timeout_ms, COUNTED_SILENCE_MS),
     ).length,
   };
 }

@@ -147,7 +147,7 @@ export {
   type UndecidedJob,
 } from "./merge-plan.ts";
 export { priorityFloor } from "./priority.ts";
-export { decideRecovery, type Recovery, type StaleClaim } from "./recovery.ts";
+export { COUNTED_SILENCE_MS, decideRecovery, type Recovery, type StaleClaim } from "./recovery.ts";
 export {
   decideSettlement,
   type RunResult,

@@ -3,6 +3,12 @@ import type { JobId } from "./job-id.ts";
 import { reachesBackstop } from "./settlement.ts";
 import type { WorkerId } from "./store.ts";
 
+/**
+ * Whoever has been silent for so long, in milliseconds, does not share the work of the living (`BeatResult.others`),
+ * however patient it is with itself.
+ */
+export const COUNTED_SILENCE_MS = 300_000;
+
 /** A claim whose holder let its lease pass or has gone silent. */
 export interface StaleClaim {
   readonly jobId: JobId;

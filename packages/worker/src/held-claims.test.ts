@@ -4,7 +4,7 @@ import { HeldClaims } from "./held-claims.ts";
 let held: HeldClaims;
 
 const claimOf = (runCount: number, leaseEndsMs: number) => {
-  return { jobId: "a", runCount, leaseExpiresAt: new Date(leaseEndsMs) };
+  return { id: "a", jobId: "a", runCount, leaseExpiresAt: new Date(leaseEndsMs) };
 };
 
 beforeEach(() => {
@@ -50,9 +50,9 @@ test("a hand-back that begins late leaves a newer claim", () => {
 
 test("the end of a run leaves a newer claim", () => {
   held.add(claimOf(2, 5_000));
-  held.remove({ jobId: "a", runCount: 1 });
+  held.remove("a", 1);
   expect(held.size).toBe(1);
-  held.remove({ jobId: "a", runCount: 2 });
+  held.remove("a", 2);
   expect(held.size).toBe(0);
 });
 

@@ -1,13 +1,12 @@
-import type { ClaimRef, JobId, UndoneClaim } from "@venturi/core";
+import type { ClaimedJob, JobId, UndoneClaim } from "@venturi/core";
 
 /** Two claims of one job are further apart; what one and the same is said to end at differs by less, in milliseconds. */
 const mostRoundingMs = 2;
 
-interface Held {
-  readonly runCount: number;
-  readonly leaseEndsMs: number | null;
-  /** Whether it is being handed back, so that the job may be claimed anew under the same run count. */
-  readonly isUndone: boolean;
+/** A claimed job as it came: one for each that passes, of which nothing is made anew. */
+interface Held extends Pick<UndoneClaim, "runCount" | "leaseExpiresAt"> {
+  /** It is being handed back, so that the job may be claimed anew under the same run count. */
+  readonly isUndone?: true;
 }
 
 /** The claims that this worker has been given and whose end the store has not confirmed yet: of each job the newest. */
@@ -18,17 +17,17 @@ export class HeldClaims {
     return this.#claims.size;
   }
 
-  add(claim: UndoneClaim): void {
-    this.#put(claim, false);
+  add(job: Pick<ClaimedJob, "id" | "runCount" | "leaseExpiresAt">): void {
+    this.#put(job.id, job);
   }
 
   /** This claim is being handed back. */
   undo(claim: UndoneClaim): void {
-    this.#put(claim, true);
+    this.#put(claim.jobId, { ...claim, isUndone: true });
   }
 
   /** A run has ended, or its claim is no longer held. */
-  remove({ jobId, runCount }: ClaimRef): void {
+  remove(jobId: JobId, runCount: number): void {
     const held = this.#claims.get(jobId);
     if (held?.runCount === runCount) this.#claims.delete(jobId);
   }
@@ -50,27 +49,24 @@ export class HeldClaims {
     return [...this.#claims.keys()];
   }
 
-  #put(claim: UndoneClaim, isUndone: boolean): void {
-    const held = this.#claims.get(claim.jobId);
-    if (held !== undefined && isOlder(claim, held)) return;
-    const { runCount } = claim;
-    this.#claims.set(claim.jobId, { runCount, leaseEndsMs: leaseEndsMsOf(claim), isUndone });
+  #put(jobId: JobId, claim: Held): void {
+    const held = this.#claims.get(jobId);
+    if (held === undefined || !isOlder(claim, held)) this.#claims.set(jobId, claim);
   }
 }
 
-function leaseEndsMsOf({ leaseExpiresAt }: UndoneClaim): number | null {
+function leaseEndsMs({ leaseExpiresAt }: Held): number | null {
   return leaseExpiresAt?.getTime() ?? null;
 }
 
 /** Whether the one is the other: a claim that is handed back takes the rise of its run count back. */
-function isOf(claim: UndoneClaim, held: Held): boolean {
+function isOf(claim: Held, held: Held): boolean {
   if (claim.runCount !== held.runCount) return false;
-  const leaseEndsMs = leaseEndsMsOf(claim);
-  if (leaseEndsMs === null || held.leaseEndsMs === null) return true;
-  return Math.abs(leaseEndsMs - held.leaseEndsMs) < mostRoundingMs;
+  const [one, other] = [leaseEndsMs(claim), leaseEndsMs(held)];
+  return one === null || other === null || Math.abs(one - other) < mostRoundingMs;
 }
 
-function isOlder(claim: UndoneClaim, held: Held): boolean {
+function isOlder(claim: Held, held: Held): boolean {
   if (claim.runCount !== held.runCount) return claim.runCount < held.runCount;
-  return !isOf(claim, held) && (leaseEndsMsOf(claim) ?? 0) < (held.leaseEndsMs ?? 0);
+  return !isOf(claim, held) && (leaseEndsMs(claim) ?? 0) < (leaseEndsMs(held) ?? 0);
 }

@@ -40,10 +40,13 @@ const look = () =>
     },
   });
 
+/** A claimed job as the worker got it. */
+const jobOf = (name: string) => ({ id: idOf(name), runCount: 1, leaseExpiresAt: new Date(0) });
+
 describe("claims that nobody was told of", () => {
   test("are handed back, those that are held are not", async () => {
     listed = [claimOf("a"), claimOf("b")];
-    held.add(claimOf("a"));
+    held.add(jobOf("a"));
     expect(await look()).toBe(true);
     expect(handedBack).toMatchObject([{ jobId: idOf("b"), runCount: 1, kind: null }]);
   });

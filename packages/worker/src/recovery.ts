@@ -1,5 +1,6 @@
 import {
   type Backoff,
+  COUNTED_SILENCE_MS,
   decideRecovery,
   type JobId,
   type Logger,
@@ -23,8 +24,6 @@ const scanIntervalMs = 1_000;
 const firstLookStepMs = 250;
 /** And then together at least this often, for what has become overdue since, in milliseconds. */
 const mostLookMs = 5_000;
-/** Whoever has been silent for longer, in milliseconds, a beat does not count among the others. */
-const countedMs = 300_000;
 /**
  * The slow pass over all claims, of all live workers together: at least this far apart, in milliseconds, and never
  * more than a hundredth of the time.
@@ -141,7 +140,7 @@ export class RecoveryService {
     const now = this.#options.clock.now();
     this.#others = others;
     this.#sweepForThoseGone(now);
-    const suspects = silent.filter(({ dead, silentMs }) => !dead && silentMs < countedMs);
+    const suspects = silent.filter(({ dead, silentMs }) => !dead && silentMs < COUNTED_SILENCE_MS);
     this.#lookers = Math.max(1, others + 1 - suspects.length);
     const known = this.#silent;
     this.#silent = new Map();

@@ -109,7 +109,7 @@ class Session {
       onRecovery: (claim, recovery) => events.recovered(claim, recovery),
       onRecovered: () => this.#claimLoop.wake(),
       stillHeld: (claims) => stillHeld({ store, worker, held: this.#held.size }, claims),
-      onOwnDone: (claim) => this.#held.remove(claim),
+      onOwnDone: ({ jobId, runCount }) => this.#held.remove(jobId, runCount),
     });
     this.#heartbeat = new Heartbeat({
       ...common,
@@ -232,9 +232,9 @@ class Session {
         }),
       onBatch: (batch) => {
         events.claimed(batch);
-        for (const { id: jobId, runCount, leaseMs, leaseExpiresAt } of batch.jobs) {
-          this.#held.add({ jobId, runCount, leaseExpiresAt });
-          this.#heartbeat.noticeLease(leaseMs);
+        for (const job of batch.jobs) {
+          this.#held.add(job);
+          this.#heartbeat.noticeLease(job.leaseMs);
         }
         this.#dispatcher.start(once ? this.#withoutSeen(batch) : batch);
       },
@@ -313,7 +313,7 @@ class Session {
   }
 
   #forget({ job }: Run): void {
-    this.#held.remove({ jobId: job.id, runCount: job.runCount });
+    this.#held.remove(job.id, job.runCount);
   }
 
   /**

@@ -1,3 +1,4 @@
+import { COUNTED_SILENCE_MS } from "@venturi/core";
 import type { Names } from "../names.ts";
 import {
   bounded,
@@ -8,9 +9,6 @@ import {
   silentAt,
   statement,
 } from "./statement.ts";
-
-/** Whoever has been silent for so long, in milliseconds, does not share the work of the living, though it may live. */
-const countedMs = 300_000;
 
 /**
  * Publishes that a worker lives, restoring its row if it was removed or given up, and returns who has gone silent.
@@ -23,7 +21,7 @@ export function beat(n: Names): Statement {
   const lease = "case when w.shortest_lease_ms <= 1e15 then w.shortest_lease_ms else 0 end";
   const suspectAt = silentAt(n, `least(w.worker_timeout_ms, ${lease})`);
   const deadAt = silentAt(n);
-  const countedUntil = silentAt(n, `least(w.worker_timeout_ms, ${countedMs})`);
+  const countedUntil = silentAt(n, `least(w.worker_timeout_ms, ${COUNTED_SILENCE_MS})`);
   return statement(
     "beat",
     `with me as (

@@ -1,17 +1,15 @@
-import type {
-  BeatResult,
-  FindStaleRequest,
-  StaleClaim,
-  WorkerId,
-  WorkerRegistration,
+import {
+  type BeatResult,
+  COUNTED_SILENCE_MS,
+  type FindStaleRequest,
+  type StaleClaim,
+  type WorkerId,
+  type WorkerRegistration,
 } from "@venturi/core";
 import { type Claim, type LiveJob, maxSpanMs, type Tables, type WorkerRow } from "./tables.ts";
 
 /** A claim that has been overdue for so long is nobody's any more, though its worker lives. */
 const forgottenMs = 60_000;
-
-/** Whoever has not been heard of for so long does not share the work of the living, however patient it is with itself. */
-const countedMs = 300_000;
 
 export function startWorker(tables: Tables, registration: WorkerRegistration): WorkerId {
   const id = tables.nextWorker();
@@ -59,7 +57,8 @@ export function beat(
   return {
     silent,
     nextSuspectMs: next.length === 0 ? null : Math.min(...next),
-    others: others.filter((row) => deadAt(row) > now && row.beatAt + countedMs > now).length,
+    others: others.filter((row) => deadAt(row) > now && row.beatAt + COUNTED_SILENCE_MS > now)
+      .length,
   };
 }
 
