@@ -95,7 +95,7 @@ export function toItemJob(item: EnqueueItem): QueuedJob | Promise<QueuedJob> {
 }
 
 interface ChosenOptions {
-  readonly id: { readonly id: JobId; readonly repeatable?: true };
+  readonly identity: { readonly id: JobId; readonly repeatable?: true };
   readonly priority: Priority | undefined;
   readonly headers: Headers | null;
   readonly due: { readonly delayMs?: number; readonly runAt?: number };
@@ -110,7 +110,7 @@ function readOptions({ delay, runAt, priority, headers, id }: JobOptions): Chose
     );
   }
   return {
-    id: id === undefined ? { id: nextJobId() } : { id: toJobId(id, "id"), repeatable: true },
+    identity: id === undefined ? { id: nextJobId() } : { id: toJobId(id, "id"), repeatable: true },
     priority: priority === undefined ? undefined : toPriority(priority, "priority"),
     headers: toHeaders(headers),
     due: readDue(delay, runAt),
@@ -127,12 +127,12 @@ function readDue(delay: Duration | undefined, runAt: Instant | undefined): Chose
 
 function combine(
   prepared: PreparedJob,
-  { id, priority, headers, due }: ChosenOptions,
+  { identity, priority, headers, due }: ChosenOptions,
   task: Task,
 ): QueuedJob {
   const { kind, payload, dedupKey, merge, leaseMs } = prepared;
   return {
-    ...id,
+    ...identity,
     kind,
     payload,
     priority: priority ?? prepared.priority,
