@@ -1,4 +1,5 @@
 import type { ClaimedJob, ClaimKind, ClaimRequest } from "@venturi/core";
+import type { ToldText } from "./claim-found.ts";
 import type { Row } from "./database.ts";
 
 /**
@@ -7,6 +8,46 @@ import type { Row } from "./database.ts";
  */
 const perJobMs = 0.01;
 const perKindMs = 0.01;
+
+/** What a claim says once for all of its jobs: the column `info` of its first row. */
+export interface ClaimInfo {
+  /** The instant of the claim, in epoch milliseconds of the database clock. */
+  readonly clock_ms: number;
+  readonly isolation: string;
+  /** Milliseconds until the next scheduled job is due; null: none. */
+  readonly wait_ms: number | null;
+  /** A scheduled job is due and has not been promoted. */
+  readonly due: boolean;
+  /** Something due could not be had, though there was room for it: another transaction holds its row. */
+  readonly held: boolean;
+  /** How long the walks took, in milliseconds. */
+  readonly walk_ms: number;
+  /** The last number that a row had got when they began; null: none. */
+  readonly last_seq: number | null;
+  /** How many kinds were looked at. */
+  readonly kinds: number;
+  /** Null: nobody wanted to know. */
+  readonly found: ToldText | null;
+  /** Of the statement that takes everything that waits: whether it all fits. */
+  readonly fits?: boolean;
+}
+
+/** What a claim's statement answered with: a row for all, and one for each job. */
+export interface RawAnswer {
+  readonly info: ClaimInfo;
+  readonly rows: readonly Row[];
+}
+
+/** A statement always answers with a row; null: something between here and the server has lost it. */
+export function readAnswer(rows: readonly Row[]): RawAnswer | null {
+  const info = readInfo(rows[0]);
+  return info === null ? null : { info, rows: rows.slice(1) };
+}
+
+export function readInfo(row: Row | undefined): ClaimInfo | null {
+  const text = row?.["info"];
+  return typeof text === "string" ? (JSON.parse(text) as ClaimInfo) : null;
+}
 
 /** A claimed job and its place in the order. */
 export interface Placed {
@@ -33,7 +74,7 @@ export interface Answer {
   readonly vainMs: number;
 }
 
-/** A statement always answers with a row; without one nothing is known, least of all that nothing waits. */
+/** Without any answer nothing is known, least of all that nothing waits. */
 export const nothing: Answer = {
   jobs: [],
   waitMs: null,
@@ -44,10 +85,10 @@ export const nothing: Answer = {
 };
 
 /** How long a statement walked without finding a job, in milliseconds. */
-export function vainMs([info, ...jobs]: readonly Row[]): number {
-  if (info === undefined) return 0;
-  const expected = perJobMs * jobs.length + perKindMs * (info["kinds"] as number);
-  return Math.max(0, (info["walk_ms"] as number) - expected);
+export function vainMs(answer: RawAnswer | null): number {
+  if (answer === null) return 0;
+  const { info, rows } = answer;
+  return Math.max(0, info.walk_ms - perJobMs * rows.length - perKindMs * info.kinds);
 }
 
 /** Whether more would have been taken of any kind, had there been more. Where others hold jobs, nobody knows. */

@@ -1,4 +1,4 @@
-import type { Row } from "./database.ts";
+import type { ClaimInfo } from "./claim-answer.ts";
 import type { Tier } from "./marks.ts";
 
 /** A place for each kind and tier. */
@@ -36,16 +36,14 @@ export interface WalkFound {
   dueClearTo(kind: number, tier: Tier): number;
 }
 
-/** What the first row of a claim's answer tells of its walks; null: nothing, since nobody wanted to know. */
-export function readFound(info: Row): WalkFound | null {
-  const told = info["told"] as string | null;
-  if (told === null) return null;
-  const { ready, due, paused } = JSON.parse(told) as ToldText;
+/** What a claim's answer tells of its walks; null: nothing, since nobody wanted to know. */
+export function readFound(info: ClaimInfo): WalkFound | null {
+  if (info.found === null) return null;
+  const { ready, due, paused } = info.found;
   const firstReady = placesOf(ready);
   const firstDue = placesOf(due);
   const pausedKinds = new Set(paused);
-  const lastSeq = (info["last_seq"] as number | null) ?? undefined;
-  const clockMs = info["clock_ms"] as number;
+  const lastSeq = info.last_seq ?? undefined;
   return {
     lastSeq,
     isPaused: (kind) => pausedKinds.has(kind),
@@ -53,7 +51,7 @@ export function readFound(info: Row): WalkFound | null {
       const first = firstReady.get(kind, tier);
       return first === undefined ? lastSeq : first - 1;
     },
-    dueClearTo: (kind, tier) => beforeDue(firstDue.get(kind, tier) ?? clockMs),
+    dueClearTo: (kind, tier) => beforeDue(firstDue.get(kind, tier) ?? info.clock_ms),
   };
 }
 
@@ -64,7 +62,8 @@ export function beforeDue(epochMs: number): number {
 
 type Place = readonly [kind: number, tier: Tier, place: number];
 
-interface ToldText {
+/** What the walks of a claim have found, as the statement tells it. */
+export interface ToldText {
   readonly ready: readonly Place[];
   readonly due: readonly Place[];
   readonly paused: readonly number[];

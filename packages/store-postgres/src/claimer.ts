@@ -1,11 +1,15 @@
 import { type ClaimRequest, type ClaimResult, type JobId, toUuid } from "@venturi/core";
 import {
   type Answer,
+  type ClaimInfo,
   countByKind,
   hasRoomLeft,
   inOrder,
   nothing,
   type Placed,
+  type RawAnswer,
+  readAnswer,
+  readInfo,
   remainder,
   together,
   vainMs,
@@ -16,7 +20,7 @@ import type { Kinds } from "./kinds.ts";
 import { type Begin, type Mark, Marks, type Tier, tiers } from "./marks.ts";
 import type { Names } from "./names.ts";
 import type { OldPlace } from "./old-place.ts";
-import { type ClaimTerms, toClaimedJob } from "./row-mapping.ts";
+import { type ClaimTerms, isStale, toClaimedJob, withBody } from "./row-mapping.ts";
 import { claim, claimedBodies } from "./sql/claim.ts";
 import { claimAll } from "./sql/claim-all.ts";
 import { claimHinted } from "./sql/claim-hinted.ts";
@@ -137,12 +141,13 @@ export class Claimer {
     const rows = await this.#withFreshBodies(
       await this.#database.run(this.#claimHinted, values, "claim jobs"),
     );
+    const info = readInfo(rows[0]);
+    if (info !== null) this.#database.sawIsolation(info.isolation);
     const jobs = rows.flatMap((row) => {
-      this.#database.sawIsolation(row["isolation"] as string);
-      const terms = this.#terms(request, row["clock_ms"] as number).get(row["kind_id"] as number);
-      return terms === undefined ? [] : [toClaimedJob(row, terms)];
+      const terms = info && this.#terms(request, info.clock_ms).get(row["kind_id"] as number);
+      return terms ? [toClaimedJob(row, terms)] : [];
     });
-    const blocked = rows[0]?.["held"] !== 0;
+    const blocked = info?.held !== false;
     this.#tookAll = !blocked;
     const waitMs = this.#dueAt - this.#now();
     return { jobs, waitMs: waitMs === Number.POSITIVE_INFINITY ? null : waitMs, blocked };
@@ -230,19 +235,19 @@ export class Claimer {
     // Should it fail, the next claim is the larger one, whatever the reason was.
     this.#tookAll = false;
     this.#marks(request, "start");
-    const rows = await this.#database.run(
-      this.#claimAll,
-      [...this.#basics(request), (request.exclude ?? []).map(toUuid)],
-      "claim jobs",
+    const raw = readAnswer(
+      await this.#database.run(
+        this.#claimAll,
+        [...this.#basics(request), (request.exclude ?? []).map(toUuid)],
+        "claim jobs",
+      ),
     );
-    const [info] = rows;
-    this.#walked(request, "start", rows);
+    this.#walked(request, "start", raw);
     // Where something is due it is promoted first, and then the other statement claims.
-    if (info?.["fits"] !== 1 && info?.["due"] !== 1) return null;
+    if (raw === null || (raw.info.fits !== true && !raw.info.due)) return null;
     // It says that it has taken all, but not of which kind what is held by others is.
-    const isWhole = ({ due, held }: Row) => due !== 1 && held !== 1;
-    const answer = this.#read(request, await this.#withFreshBodies(rows), isWhole);
-    return { ...answer, isAll: true };
+    const isWhole = ({ due, held }: ClaimInfo) => !due && !held;
+    return { ...(await this.#read(request, raw, isWhole)), isAll: true };
   }
 
   /** What both statements begin with. */
@@ -262,25 +267,26 @@ export class Claimer {
     const { ready, due } = this.#marks(request, begin);
     // Behind marks that are where they ought to be nobody wants to know, and it costs the server a little.
     const isLow = this.#mayLook && (this.#ready.isLowered(ids) || this.#due.isLowered(ids));
-    const rows = await this.#database.run(
-      this.#claim,
-      [
-        ...this.#basics(request),
-        request.turn.counter,
-        request.turn.ratio,
-        ...byTier(ready),
-        ...byTier(due),
-        (request.exclude ?? []).map(toUuid),
-        ignoreDue ? 1 : 0,
-        begin !== "marks" || isLow ? 1 : 0,
-      ],
-      "claim jobs",
+    const raw = readAnswer(
+      await this.#database.run(
+        this.#claim,
+        [
+          ...this.#basics(request),
+          request.turn.counter,
+          request.turn.ratio,
+          ...byTier(ready),
+          ...byTier(due),
+          (request.exclude ?? []).map(toUuid),
+          ignoreDue ? 1 : 0,
+          begin !== "marks" || isLow ? 1 : 0,
+        ],
+        "claim jobs",
+      ),
     );
-    if (isLow && begin !== "start") this.#budget.spend(vainMs(rows), this.#now());
-    this.#walked(request, begin, rows);
+    if (isLow && begin !== "start") this.#budget.spend(vainMs(raw), this.#now());
+    this.#walked(request, begin, raw);
     // One that stopped at what is due has not looked for what is ready.
-    const isWhole = ({ due }: Row) => ignoreDue || due !== 1;
-    return this.#read(request, await this.#withFreshBodies(rows), isWhole);
+    return this.#read(request, raw, ({ due }) => ignoreDue || !due);
   }
 
   #marks(request: ClaimRequest, begin: Begin): { readonly ready: Mark[]; readonly due: Mark[] } {
@@ -292,18 +298,18 @@ export class Claimer {
     };
   }
 
-  #walked(request: ClaimRequest, begin: Begin, rows: readonly Row[]): void {
-    if (begin === "marks" || rows.length === 0) return;
+  #walked(request: ClaimRequest, begin: Begin, raw: RawAnswer | null): void {
+    if (begin === "marks" || raw === null) return;
     const ids = this.#idsOf(request);
     const now = this.#now();
     for (const marks of [this.#ready, this.#due])
-      marks.walked(begin === "start" ? null : begin, ids, vainMs(rows), now);
-    if (begin === "start") this.#budget.spend(vainMs(rows), now);
+      marks.walked(begin === "start" ? null : begin, ids, vainMs(raw), now);
+    if (begin === "start") this.#budget.spend(vainMs(raw), now);
   }
 
   /** Reads the bodies again that a merge had changed while the claim was looking. Rare. */
   async #withFreshBodies(rows: readonly Row[]): Promise<readonly Row[]> {
-    const stale = rows.filter((row) => row["stale"] === 1).map((row) => row["job_id"]);
+    const stale = rows.filter(isStale).map((row) => row["job_id"]);
     if (stale.length === 0) return rows;
     const bodies = await this.#database.run(
       this.#bodies,
@@ -311,15 +317,23 @@ export class Claimer {
       "read the jobs that were claimed",
     );
     const byId = new Map(bodies.map((body) => [body["job_id"], body]));
-    return rows.map((row) => ({ ...row, ...byId.get(row["job_id"]) }));
+    return rows.map((row) => {
+      const body = byId.get(row["job_id"]);
+      return body === undefined ? row : withBody(row, body);
+    });
   }
 
   /** Reads a claim's answer; `isWhole`: whether what it found is all that its kinds have. */
-  #read(request: ClaimRequest, answer: readonly Row[], isWhole: (info: Row) => boolean): Answer {
-    const [info, ...rows] = answer;
-    if (info === undefined) return nothing;
-    this.#database.sawIsolation(info["isolation"] as string);
-    const terms = this.#terms(request, info["clock_ms"] as number);
+  async #read(
+    request: ClaimRequest,
+    raw: RawAnswer | null,
+    isWhole: (info: ClaimInfo) => boolean,
+  ): Promise<Answer> {
+    if (raw === null) return nothing;
+    const { info } = raw;
+    const rows = await this.#withFreshBodies(raw.rows);
+    this.#database.sawIsolation(info.isolation);
+    const terms = this.#terms(request, info.clock_ms);
     const jobs: Placed[] = [];
     const last = new PlaceMap();
     for (const row of rows) {
@@ -333,15 +347,10 @@ export class Claimer {
     }
     jobs.sort(inOrder);
     const found = isWhole(info) ? readFound(info) : null;
-    this.#learn(request, { jobs, last, found, tookMs: vainMs(answer) });
-    return {
-      jobs,
-      waitMs: info["wait_ms"] as number | null,
-      due: info["due"] === 1,
-      held: info["held"] === 1,
-      isAll: false,
-      vainMs: vainMs(answer),
-    };
+    const tookMs = vainMs(raw);
+    this.#learn(request, { jobs, last, found, tookMs });
+    const { wait_ms: waitMs, due, held } = info;
+    return { jobs, waitMs, due, held, isAll: false, vainMs: tookMs };
   }
 
   /** What a claim has brought and found says where the next ones begin. */

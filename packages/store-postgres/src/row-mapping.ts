@@ -23,18 +23,44 @@ export interface ClaimTerms {
   readonly claimedMs: number;
 }
 
+/** What most jobs have nothing of: the column `more` of a claimed row. */
+interface ClaimedMore {
+  readonly failure_count: number;
+  readonly carry: string | null;
+  readonly own_lease_ms: number | null;
+  readonly headers: string | null;
+  /** A merge had changed the body while the claim was looking; null: there is none. */
+  readonly stale: boolean | null;
+}
+
+/** Whether a claimed row came with a body that a merge had changed meanwhile. */
+export function isStale(row: Row): boolean {
+  return readMore(row)?.stale === true;
+}
+
+/** A claimed row with a body that was read later. */
+export function withBody(row: Row, { payload, headers }: Row): Row {
+  return { ...row, payload, more: JSON.stringify({ ...readMore(row), headers }) };
+}
+
+function readMore(row: Row): ClaimedMore | null {
+  const text = row["more"];
+  return typeof text === "string" ? (JSON.parse(text) as ClaimedMore) : null;
+}
+
 export function toClaimedJob(row: Row, terms: ClaimTerms): ClaimedJob {
-  const headers = row["headers"];
-  const leaseMs = (row["own_lease_ms"] as number | null) ?? terms.leaseMs;
+  const more = readMore(row);
+  const headers = more?.headers ?? null;
+  const leaseMs = more?.own_lease_ms ?? terms.leaseMs;
   return {
     id: fromUuid(row["job_id"] as string),
     kind: terms.kind,
     priority: toPriority(row["priority"]),
     payload: toText(row["payload"]),
-    carry: row["carry"] as string | null,
-    headers: headers === null ? null : readHeaders(headers as string),
+    carry: more?.carry ?? null,
+    headers: headers === null ? null : readHeaders(headers),
     runCount: row["run_count"] as number,
-    failureCount: row["failure_count"] as number,
+    failureCount: more?.failure_count ?? 0,
     latencyMs: row["latency_ms"] as number,
     leaseMs,
     leaseExpiresAt: dateOf(terms.claimedMs + leaseMs),

@@ -1,6 +1,14 @@
 import type { Names } from "../names.ts";
-import { claimedJob, claimUpdate, isFree, isReady, noJob, ofKind } from "./claim-terms.ts";
-import { bounded, epochMs, lookedUp, msUntil, type Statement, statement } from "./statement.ts";
+import {
+  claimedJob,
+  claimInfo,
+  claimUpdate,
+  isFree,
+  isReady,
+  noJob,
+  ofKind,
+} from "./claim-terms.ts";
+import { bounded, lookedUp, msUntil, type Statement, statement } from "./statement.ts";
 import { began, beganOnce, told, walked } from "./walk.ts";
 
 /**
@@ -8,7 +16,7 @@ import { began, beganOnce, told, walked } from "./walk.ts";
  * kind's room, whatever the turns are they take the same. So neither tiers nor quotas are reckoned out, and a plan of
  * a third of {@link claim}'s size starts in a third of its time, which for one job is most of what a claim costs.
  *
- * Where it does not fit (`fits` is 0), or something scheduled is due, it takes nothing, and locks nothing either.
+ * Where it does not fit (`fits` is false), or something scheduled is due, it takes nothing, and locks nothing either.
  *
  * It looks from the start, and is sent only where the claim begins there. Answers as {@link claim} does; `held` says that a row that was seen could not be had.
  *
@@ -19,6 +27,14 @@ export function claimAll(n: Names): Statement {
   const clock = `${n.of("clock")}()`;
   // It has taken all that waited, and nothing is due.
   const found = told({ ready: "'[]'::jsonb", due: "'[]'::jsonb", when: "false" });
+  const info = claimInfo(n, {
+    wait_ms: msUntil(n, `(select s.at from soon s where s.at > ${clock})`),
+    due: "v.due",
+    held: "v.n > (select count(*) from claimed)",
+    ...walked,
+    found,
+    fits: "v.fits",
+  });
   return statement(
     "claim_all",
     `with kind as materialized (
@@ -50,12 +66,9 @@ export function claimAll(n: Names): Statement {
       for update skip locked`,
   )}
 )
-select ${epochMs(clock)} as clock_ms, ${msUntil(n, `(select s.at from soon s where s.at > ${clock})`)} as wait_ms,
-  v.due::int4 as due, (v.n > (select count(*) from claimed))::int4 as held,
-  current_setting('transaction_isolation') as isolation, ${walked}, ${found}, v.fits::int4 as fits, ${noJob}
-from state v cross join ${beganOnce}
+select ${info}, ${noJob} from state v cross join ${beganOnce}
 union all
-select null, null, null, null, null, null, null, null, null, null, ${claimedJob(n)}
+select null, ${claimedJob(n)}
 from claimed c left join lateral (
   select j.payload::text, j.headers::text, coalesce(j.version, 0) as version from ${n.of("jobs")} j
   where ${lookedUp("j.id", "c.job_id")}) b on true`,

@@ -1,5 +1,5 @@
 import type { Names } from "../names.ts";
-import { claimedJob, claimUpdate, isReady, ofKind } from "./claim-terms.ts";
+import { claimedJob, claimInfo, claimUpdate, isReady, ofKind } from "./claim-terms.ts";
 import { epochMs, lookedUp, type Statement, statement } from "./statement.ts";
 
 /**
@@ -13,6 +13,10 @@ import { epochMs, lookedUp, type Statement, statement } from "./statement.ts";
  * 7 job id.
  */
 export function claimHinted(n: Names): Statement {
+  const info = claimInfo(n, {
+    clock_ms: epochMs("s.now"),
+    held: "s.job_id is not null and c.job_id is null",
+  });
   return statement(
     "claim_hinted",
     `with seen as materialized (
@@ -27,8 +31,7 @@ export function claimHinted(n: Names): Statement {
       where q.job_id = any (array(select s.job_id from seen s)) and ${isReady("q")} for update skip locked`,
   )}
 )
-select ${epochMs("s.now")} as clock_ms, (s.job_id is not null and c.job_id is null)::int4 as held,
-  current_setting('transaction_isolation') as isolation, ${claimedJob(n)}
+select ${info}, ${claimedJob(n)}
 from (select 1) one left join seen s on true left join claimed c on true left join lateral (
   select j.payload::text, j.headers::text, coalesce(j.version, 0) as version from ${n.of("jobs")} j
   where ${lookedUp("j.id", "c.job_id")}) b on true`,

@@ -1,5 +1,5 @@
 import type { Names } from "../names.ts";
-import { bounded, msSince } from "./statement.ts";
+import { bounded, epochMs, msSince } from "./statement.ts";
 
 /** A job's own lease is at least this long, in milliseconds. */
 const leastOwnLeaseMs = 100;
@@ -50,13 +50,31 @@ export function claimUpdate(n: Names, jobIds: string): string {
 }
 
 /** The columns of {@link claimedJob} in the row that comes first and holds for all of them. */
-export const noJob = `null::text as job_id, null::int4 as kind_id, null::int4 as priority,
-  null::float8 as seq, null::int4 as run_count, null::int4 as failure_count, null::text as carry, null::float8 as own_lease_ms,
-  null::float8 as latency_ms, null::text as payload, null::text as headers, null::int4 as stale`;
+export const noJob = `null::text as job_id, null::int4 as kind_id, null::int4 as priority, null::float8 as seq, null::int4 as run_count,
+  null::float8 as latency_ms, null::text as payload, null::text as more`;
 
-/** The columns of a claimed row (`c`) and its body (`b`). */
+/**
+ * The columns of a claimed row (`c`) and its body (`b`), few as they are: each is read for every job. What most jobs
+ * have nothing of comes together as `more`, JSON text, which is null for these.
+ */
 export function claimedJob(n: Names): string {
-  return `c.job_id::text, c.kind_id, c.priority::int4, c.seq::float8, c.run_count, c.failure_count,
-  c.carry::text, c.own_lease_ms, ${msSince(n, bounded("c.visible_at"))} as latency_ms, b.payload, b.headers,
-  case when b.version <> c.version then 1 end as stale`;
+  return `c.job_id::text, c.kind_id, c.priority::int4, c.seq::float8, c.run_count,
+  ${msSince(n, bounded("c.visible_at"))} as latency_ms, b.payload,
+  case when c.failure_count <> 0 or c.carry is not null or c.own_lease_ms is not null or b.headers is not null or b.version <> c.version
+    then json_build_object('failure_count', c.failure_count, 'carry', c.carry::text, 'own_lease_ms', c.own_lease_ms,
+      'headers', b.headers, 'stale', b.version <> c.version)::text end as more`;
+}
+
+/**
+ * The column `info`, JSON text: what holds for all jobs of a claim. `members` are pairs of a name and an SQL
+ * expression, evaluated in this order.
+ */
+export function claimInfo(n: Names, members: Readonly<Record<string, string>>): string {
+  const all = {
+    clock_ms: epochMs(`${n.of("clock")}()`),
+    isolation: "current_setting('transaction_isolation')",
+    ...members,
+  };
+  const pairs = Object.entries(all).map(([name, value]) => `'${name}', ${value}`);
+  return `json_build_object(${pairs.join(", ")})::text as info`;
 }

@@ -1,5 +1,5 @@
 import type { Names } from "../names.ts";
-import { claimedJob, claimUpdate, isFree, noJob } from "./claim-terms.ts";
+import { claimedJob, claimInfo, claimUpdate, isFree, noJob } from "./claim-terms.ts";
 import { bounded, epochMs, msUntil, type Statement, statement } from "./statement.ts";
 import { began, beganOnce, told, walked } from "./walk.ts";
 
@@ -18,7 +18,7 @@ import { began, beganOnce, told, walked } from "./walk.ts";
  * its kind and tier. The update touches no indexed column, so that it stays heap-only.
  *
  * A row that a merge has changed since this statement began is claimed as the merge left it, but its body is read as
- * it was: then its version differs, `stale` says so, and {@link claimedBodies} reads it again.
+ * it was: then its version differs, `stale` in `more` says so, and {@link claimedBodies} reads it again.
  *
  * Claims nothing when a scheduled job of these kinds is due (`due`): it has to be promoted first, since what one
  * statement promotes it cannot also claim. `ignore_due` claims all the same. `held` says that something due could
@@ -50,6 +50,13 @@ export function claim(n: Names): Statement {
       "(select coalesce(jsonb_agg(jsonb_build_array(p.kind_id, p.tier, p.first)), '[]') from present p)",
     due: `(select coalesce(jsonb_agg(jsonb_build_array(d.kind_id, d.tier, ${epochMs("d.at")})), '[]') from due d)`,
     when: "$17::int4 = 1",
+  });
+  const info = claimInfo(n, {
+    wait_ms: msUntil(n, `(select min(s.at) from soon s where s.at > ${n.of("clock")}())`),
+    due: "exists (select 1 from due)",
+    held: "exists (select 1 from held)",
+    ...walked,
+    found,
   });
   return statement(
     "claim",
@@ -132,12 +139,9 @@ export function claim(n: Names): Statement {
   limit 1
 )
 -- Everything that holds for all of them comes once, in a row of its own and first: a thousand jobs repeat none of it.
-select ${epochMs(`${n.of("clock")}()`)} as clock_ms, ${msUntil(n, `(select min(s.at) from soon s where s.at > ${n.of("clock")}())`)} as wait_ms,
-  (exists (select 1 from due))::int4 as due, (exists (select 1 from held))::int4 as held,
-  current_setting('transaction_isolation') as isolation, ${walked}, ${found}, ${noJob}
-from ${beganOnce}
+select ${info}, ${noJob} from ${beganOnce}
 union all
-select null, null, null, null, null, null, null, null, null, ${claimedJob(n)}
+select null, ${claimedJob(n)}
 -- Each side has a row for every row of the other, so that any join would do. A full one rules out the nested loop,
 -- which the planner would choose for the few rows that it expects.
 from claimed c full join ${n.of("bodies_v1")}(array(select t.job_id from claimed t)) b on b.id = c.job_id`,

@@ -22,10 +22,14 @@ export const beganOnce =
   "(select min(p.began_at) as began_at, min(p.last_seq) as last_seq, count(*)::int4 as kinds from kind p) w";
 
 /**
- * How long the walks took, in milliseconds without planning and network, and the rest of {@link beganOnce}. Columns
- * behind all that walks.
+ * How long the walks took, in milliseconds without planning and network, and the rest of {@link beganOnce}. Members of
+ * `info` behind all that walks.
  */
-export const walked = `${lengthMs("pg_catalog.clock_timestamp() - w.began_at")} as walk_ms, w.last_seq::float8 as last_seq, w.kinds`;
+export const walked = {
+  walk_ms: lengthMs("pg_catalog.clock_timestamp() - w.began_at"),
+  last_seq: "w.last_seq::float8",
+  kinds: "w.kinds",
+} as const;
 
 /** What the walks of a claim have found, as expressions that yield `jsonb`. */
 export interface Told {
@@ -38,13 +42,13 @@ export interface Told {
 }
 
 /**
- * The column `told`: what a claim has found, as JSON text, where somebody wants to know. All that is neither in `ready`
- * nor paused has nothing that could be claimed.
+ * What a claim has found, where somebody wants to know; else null. All that is neither in `ready` nor paused has
+ * nothing that could be claimed.
  */
 export function told({ ready, due, when }: Told): string {
   const isDear = `(cardinality($3::int4[]) <= ${fewKinds} and pg_catalog.clock_timestamp() - w.began_at > interval '${dearMs} ms')`;
   const paused =
     "(select coalesce(jsonb_agg(u.id), '[]') from unnest($3::int4[]) u(id) where u.id <> all (array(select p.kind_id from kind p)))";
   return `case when ${when} or ${isDear}
-    then jsonb_build_object('ready', ${ready}, 'due', ${due}, 'paused', ${paused})::text end as told`;
+    then jsonb_build_object('ready', ${ready}, 'due', ${due}, 'paused', ${paused}) end`;
 }
