@@ -79,45 +79,47 @@ export function decideSettlement(
   } catch {
     remark = "attachment could not be serialized";
   }
-  const base = {
-    jobId: run.jobId,
-    runCount: run.runCount,
-    delayMs: 0,
-    runAt: null,
-    carry: null,
-    attachment,
-    detail: null,
-  };
+  const { note } = result;
   switch (result.type) {
     case "completed":
-      return { ...base, outcome: "completed", note: join(result.note, remark) };
     case "released":
-      return { ...base, outcome: "released", note: join(result.note, remark) };
+      return settlement(run, attachment, result.type, join(note, remark));
     case "paused": {
-      const carry = tryEncode(run.encodeCarry);
-      if (carry === unencodable) return { ...base, outcome: "dead", note: join(carryNote, remark) };
-      return {
-        ...base,
-        outcome: "paused",
-        delayMs: result.delayMs,
-        runAt: result.runAt,
-        carry,
-        note: join(result.note, remark),
-      };
+      const carry = tryEncode(run);
+      if (carry === unencodable)
+        return settlement(run, attachment, "dead", join(carryNote, remark));
+      const { delayMs, runAt } = result;
+      return settlement(run, attachment, "paused", join(note, remark), { delayMs, runAt, carry });
     }
     case "failed": {
+      const { detail } = result;
       const attempt = Math.max(run.failureCount, 0) + 1;
-      const failed = { ...base, note: join(result.note, remark), detail: result.detail };
       if (result.permanent || reachesBackstop(attempt, policy.backstop))
-        return { ...failed, outcome: "dead" };
-      const carry = result.discardCarry ? null : tryEncode(run.encodeCarry);
-      if (carry === unencodable)
-        return { ...failed, outcome: "dead", note: join(join(carryNote, result.note), remark) };
+        return settlement(run, attachment, "dead", join(note, remark), { detail });
+      const carry = result.discardCarry ? null : tryEncode(run);
+      if (carry === unencodable) {
+        const both = join(join(carryNote, note), remark);
+        return settlement(run, attachment, "dead", both, { detail });
+      }
       const delayMs =
         result.afterMs ?? retryDelay(policy.backoff, policy.jitterFraction, attempt, run.jobId);
-      return { ...failed, outcome: "retried", delayMs, carry };
+      return settlement(run, attachment, "retried", join(note, remark), { delayMs, carry, detail });
     }
   }
+}
+
+type Rest = Partial<Pick<Settlement, "delayMs" | "runAt" | "carry" | "detail">>;
+const nothingElse: Rest = {};
+
+/** One object, made at one go: there is one for each run. */
+function settlement(
+  { jobId, runCount }: RunToSettle,
+  attachment: string | null,
+  outcome: SettlementOutcome,
+  note: string | null,
+  { delayMs = 0, runAt = null, carry = null, detail = null }: Rest = nothingElse,
+): Settlement {
+  return { jobId, runCount, outcome, delayMs, runAt, carry, note, attachment, detail };
 }
 
 /** Whether a job with this many failures has had its last chance. */
@@ -128,9 +130,9 @@ export function reachesBackstop(failureCount: number, backstop: number | null): 
 const carryNote = "carry could not be serialized";
 const unencodable = Symbol("unencodable");
 
-function tryEncode(encode: () => string | null): string | null | typeof unencodable {
+function tryEncode(run: RunToSettle): string | null | typeof unencodable {
   try {
-    return encode();
+    return run.encodeCarry();
   } catch {
     return unencodable;
   }

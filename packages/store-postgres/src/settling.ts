@@ -34,45 +34,32 @@ export class Settling {
     this.#onPutBack = onPutBack;
   }
 
-  settle({ worker, settlements }: SettleRequest): Promise<readonly SettleVerdict[]> {
-    return inRounds(settlements, (round) => this.#settleRound(worker, round));
-  }
-
-  async #settleRound(
-    worker: WorkerId,
-    settlements: readonly Settlement[],
-  ): Promise<readonly SettleVerdict[]> {
-    const verdicts = new Verdicts(settlements.length);
-    if (settlements.every(isPlainCompletion)) {
-      for (const runCount of fewOf(settlements)) {
-        await this.#complete(worker, runCount, settlements, verdicts);
-      }
-    }
+  async settle({ worker, settlements }: SettleRequest): Promise<readonly SettleVerdict[]> {
+    const runCounts = plainRunCounts(settlements);
+    if (runCounts.length === 0)
+      return inRounds(settlements, (round) => this.#settleRound(worker, round));
+    const open: number[] = [];
+    for (const runCount of runCounts)
+      open.push(...(await this.#complete(worker, runCount, settlements)));
+    const verdicts = new Array<SettleVerdict>(settlements.length).fill("applied");
+    if (open.length === 0) return verdicts;
     // Among them what somebody else has once locked, which the lean statement leaves alone.
-    const open = verdicts.pick(settlements);
-    if (open.length > 0) {
-      const rows = await tellPutBack(this.#settleAll(worker, open), this.#onPutBack);
-      verdicts.apply(rows);
-      await this.#judge(
-        worker,
-        verdicts,
-        settlements,
-        (settlement) => outcomeCodes[settlement.outcome],
-      );
-    }
-    return verdicts.all;
+    const left = open.map((place) => settlements[place] as Settlement);
+    const found = await inRounds(left, (round) => this.#settleRound(worker, round));
+    for (const [index, place] of open.entries()) verdicts[place] = found[index] ?? "lost";
+    return verdicts;
   }
 
-  /** Completes all of one run count. */
+  /** Completes all of one run count; returns the places of those that it did not apply to. */
   async #complete(
     worker: WorkerId,
     runCount: number,
     settlements: readonly Settlement[],
-    verdicts: Verdicts,
-  ): Promise<void> {
+  ): Promise<readonly number[]> {
     const places: number[] = [];
     const ids: string[] = [];
-    for (const [place, settlement] of settlements.entries()) {
+    for (let place = 0; place < settlements.length; place += 1) {
+      const settlement = settlements[place] as Settlement;
       if (settlement.runCount !== runCount) continue;
       places.push(place);
       ids.push(toUuid(settlement.jobId));
@@ -80,12 +67,26 @@ export class Settling {
     const values = [worker, `{${ids.join(",")}}`, runCount];
     const statement = this.#statements.settleCompleted;
     const [row] = await this.#database.run(statement, values, doing(settlements));
-    if (row?.["applied"] === ids.length) {
-      verdicts.applyTo(places);
-      return;
-    }
+    if (row?.["applied"] === ids.length) return [];
     const applied = new Set(((row?.["job_ids"] ?? "") as string).split(" "));
-    verdicts.applyTo(places.filter((_, index) => applied.has(ids[index] as string)));
+    // Each once: a job that stands there twice has been completed once.
+    return places.filter((_, index) => !applied.delete(ids[index] as string));
+  }
+
+  async #settleRound(
+    worker: WorkerId,
+    settlements: readonly Settlement[],
+  ): Promise<readonly SettleVerdict[]> {
+    if (settlements.length === 0) return [];
+    const verdicts = new Verdicts(settlements.length);
+    verdicts.apply(await tellPutBack(this.#settleAll(worker, settlements), this.#onPutBack));
+    await this.#judge(
+      worker,
+      verdicts,
+      settlements,
+      (settlement) => outcomeCodes[settlement.outcome],
+    );
+    return verdicts.all;
   }
 
   handBack({ worker, claims }: HandBackRequest): Promise<readonly SettleVerdict[]> {
@@ -229,18 +230,9 @@ class Verdicts {
 
   /** A statement over what was open applied to the positions (from 1) it returned. */
   apply(rows: readonly Row[]): void {
-    this.applyTo(rows.map((row) => this.#open[(row["ord"] as number) - 1] as number));
-  }
-
-  /** Applied at these places of the call. */
-  applyTo(places: readonly number[]): void {
-    for (const place of places) this.all[place] = "applied";
-    if (places.length === this.#open.length) {
-      this.#open = [];
-    } else if (places.length > 0) {
-      const applied = new Set(places);
-      this.#open = this.#open.filter((place) => !applied.has(place));
-    }
+    const applied = new Set(rows.map((row) => this.#open[(row["ord"] as number) - 1] as number));
+    for (const place of applied) this.all[place] = "applied";
+    this.#open = this.#open.filter((place) => !applied.has(place));
   }
 
   judge(found: readonly SettleVerdict[]): void {
@@ -249,18 +241,22 @@ class Verdicts {
   }
 }
 
-/** How many run counts are worth a lean statement each. */
-const mostRunCounts = 2;
-
-/** The run counts that occur, if they are few: nearly all runs are first ones. */
-function fewOf(settlements: readonly Settlement[]): readonly number[] {
-  const runCounts = new Set<number>();
-  for (const { runCount } of settlements) {
-    runCounts.add(runCount);
-    if (runCounts.size > mostRunCounts) return [];
+/**
+ * The run counts of completions that say nothing else, if they are so few that a lean statement for each is worth it:
+ * one or two, since nearly all runs are first ones. None where there is anything else among them.
+ */
+function plainRunCounts(settlements: readonly Settlement[]): readonly number[] {
+  const runCounts: number[] = [];
+  for (const settlement of settlements) {
+    if (!isPlainCompletion(settlement)) return [];
+    if (runCounts.includes(settlement.runCount)) continue;
+    if (runCounts.length === mostRunCounts) return [];
+    runCounts.push(settlement.runCount);
   }
-  return [...runCounts];
+  return runCounts;
 }
+
+const mostRunCounts = 2;
 
 function isPlainCompletion({ outcome, note, attachment, detail }: Settlement): boolean {
   return outcome === "completed" && note === null && attachment === null && detail === null;

@@ -6,6 +6,7 @@ import {
   type Logger,
   type RunResult,
   type Settlement,
+  type SettlementPolicy,
   type StaleClaim,
 } from "@venturi/core";
 import { type Clock, settledWithin } from "./clock.ts";
@@ -23,36 +24,34 @@ export interface PolicyOptions {
   readonly logger: Logger;
 }
 
-const encodeNothing = (): null => null;
+type Failed = Extract<RunResult, { readonly type: "failed" }>;
 
 /** Applies a task's policy, or the worker's, to what its runs came to. Nothing here throws, whatever a task's hooks do. */
 export class Policy {
   readonly #options: PolicyOptions;
+  /** For runs that have not failed, of which nothing of it is asked. */
+  readonly #any: SettlementPolicy;
 
   constructor(options: PolicyOptions) {
+    const { backoff, jitterFraction } = options;
     this.#options = options;
+    this.#any = { backoff, jitterFraction, backstop: null };
   }
 
   /** What is written at the end of a run. */
   settlement(run: Run, result: RunResult): Settlement {
-    const { job, registration, context } = run;
-    const { backoff, jitterFraction } = this.#options;
-    const isRetried = result.type === "failed" && !result.permanent && result.afterMs === null;
     return decideSettlement(
-      {
-        jobId: job.id,
-        runCount: job.runCount,
-        failureCount: job.failureCount,
-        encodeCarry: context === null ? encodeNothing : () => run.encodeCarry(),
-        encodeAttachment: () => run.encodeAttachment(),
-      },
+      run,
       result,
-      {
-        backoff: isRetried ? this.#backoff(registration.task, run.payload) : backoff,
-        jitterFraction,
-        backstop: registration.backstop,
-      },
+      result.type === "failed" ? this.#of(run, result) : this.#any,
     );
+  }
+
+  #of({ registration, payload }: Run, { permanent, afterMs }: Failed): SettlementPolicy {
+    const { jitterFraction, backoff } = this.#options;
+    const { task, backstop } = registration;
+    const isAsked = !permanent && afterMs === null;
+    return { backoff: isAsked ? this.#backoff(task, payload) : backoff, jitterFraction, backstop };
   }
 
   /** What is written instead of a settlement that the store refuses: a failure, with nothing in it that could be the reason. */

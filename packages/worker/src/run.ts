@@ -1,6 +1,8 @@
 import {
   type ClaimedJob,
   encodeJson,
+  type JobId,
+  type RunToSettle,
   type StaleClaim,
   type VenturiError,
   type WorkerId,
@@ -24,7 +26,7 @@ export interface LeaseAnswer {
 export type Completion = "none" | "asked" | "written";
 
 /** One claim that this worker holds, from the store's answer to the confirmed end of the run. */
-export class Run implements Leased {
+export class Run implements Leased, RunToSettle {
   readonly job: ClaimedJob;
   readonly registration: Registration;
   /** Monotonic instant when the claim was sent. */
@@ -67,6 +69,19 @@ export class Run implements Leased {
     this.overdueAt = receivedAt + job.leaseMs;
     this.leaseMs = job.leaseMs;
     this.deadline = job.leaseExpiresAt;
+  }
+
+  get jobId(): JobId {
+    return this.job.id;
+  }
+
+  get runCount(): number {
+    return this.job.runCount;
+  }
+
+  /** Before this run. */
+  get failureCount(): number {
+    return this.job.failureCount;
   }
 
   /** The lease has been extended: it ends that long after the store's answer was made. */
