@@ -101,11 +101,11 @@ export class Dispatcher {
     for (const job of jobs) {
       const registration = registry.get(job.kind);
       const run = registration && new Run(job, registration, sentAt, receivedAt);
-      // A job that this very process still runs has lost its lease: it is not started beside itself.
+      // A job that this very process still runs has lost its claim: it is not started beside itself.
       if (run === undefined || this.#isStopped || slots.isRunning(job.id)) {
         if (run === undefined)
           logger.error("the store returned a kind that was not asked for", { kind: job.kind });
-        slots.lose(job.id);
+        slots.bar(job.id);
         onUnstarted(job, sentAt + job.leaseMs);
         continue;
       }
@@ -158,7 +158,7 @@ export class Dispatcher {
     const { slots, leases } = this.#options;
     const message = "this run has lost its claim: stop, someone else may run the job";
     leases.release(run);
-    slots.lose(run.job.id);
+    slots.bar(run.job.id);
     run.abort(abortReason("claim-lost", message, { id: run.job.id }));
   }
 
@@ -184,7 +184,7 @@ export class Dispatcher {
       const isLost =
         run.leaseEndsAt <= now || (now > deadAt && now - run.claimSentAt > workerTimeoutMs);
       if (isLost || slots.isRunning(run.job.id)) {
-        slots.lose(run.job.id);
+        slots.bar(run.job.id);
         this.#giveUp(run);
         continue;
       }

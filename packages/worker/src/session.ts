@@ -192,7 +192,7 @@ class Session implements SessionReactions {
   leaseOverdue(run: Run): void {
     const { seen, recovery } = this.#services;
     const { slots, worker } = this.#setup;
-    slots.lose(run.job.id);
+    slots.bar(run.job.id);
     seen.add(run.job.id);
     recovery.recoverOwn(run.toStaleClaim(worker));
   }
