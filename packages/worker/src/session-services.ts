@@ -13,7 +13,7 @@ import { HeldClaims } from "./held-claims.ts";
 import type { ContextServices } from "./job-context.ts";
 import { LeaseExtender } from "./lease-extender.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
-import { stillHeld, undoLostClaims } from "./lost-claims.ts";
+import { stillHeld, undoUnknownClaims } from "./listed-claims.ts";
 import type { ResolvedWorkerOptions } from "./options.ts";
 import { Policy } from "./policy.ts";
 import { RecoveryService } from "./recovery.ts";
@@ -234,9 +234,9 @@ function makeClaimLoop(
     exclude: () => [...handBack.jobIds(), ...seen.ids()],
     hasRoom: () => settler.size <= 2 * (concurrency + ahead.target) + spareResults,
     onAnswerLost: () =>
-      undoLostClaims({
+      undoUnknownClaims({
         ...common(setup),
-        isHeld: (claim) => held.knows(claim),
+        isKnown: (claim) => held.knows(claim),
         isHere: (jobId) => slots.isRunning(jobId) || dispatcher.isWaitingFor(jobId),
         leaseMsOf,
         handBack: (claim) => on.unstarted(claim),
