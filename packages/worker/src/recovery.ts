@@ -1,19 +1,15 @@
 import {
-  type Backoff,
   COUNTED_SILENCE_MS,
-  decideRecovery,
   type JobId,
   type Logger,
-  type Recovery,
-  readDatabaseFault,
   type StaleClaim,
   type WorkerId,
   type WorkerStore,
 } from "@venturi/core";
+import { ClaimRecoverer, type ClaimRecovererOptions } from "./claim-recoverer.ts";
 import type { CancelTimer, Clock } from "./clock.ts";
 import { doubled } from "./growing-delay.ts";
 import type { Beat } from "./heartbeat.ts";
-import { hasNothingToDoWithItems } from "./refusal.ts";
 import { Trouble } from "./trouble.ts";
 
 /** A scan reads at most this many claims. */
@@ -30,9 +26,6 @@ const mostLookMs = 5_000;
  */
 const leastSweepIntervalMs = 60_000;
 const sweepShare = 100;
-
-/** How many of the recovered jobs one log record names. */
-const loggedIds = 10;
 
 /** Waits between tries for a claim of its own, in milliseconds; how many tries there are, and the wait after these. */
 const firstOwnMs = 20;
@@ -69,27 +62,17 @@ interface Found {
   readonly isComplete: boolean;
 }
 
-export interface RecoveryOptions {
+export interface RecoveryOptions extends ClaimRecovererOptions {
   readonly store: Pick<WorkerStore, "findStale" | "recover">;
   readonly worker: WorkerId;
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly jitterFraction: number;
   /** Whether to begin with a sweep, however many others there are. */
   readonly sweepsFirst: boolean;
   /** @defaultValue Math.random */
   readonly random?: () => number;
-  /**
-   * The backoff of the claim's task where it is known and the payload decodes in time, else the worker's. Never
-   * throws, and never takes long.
-   */
-  readonly backoffOf: (claim: StaleClaim) => Backoff | Promise<Backoff>;
   /** Whether a claim of this very worker waits for a slot: it will be handed back, which is no failure of its job. */
   readonly isWaiting?: (claim: StaleClaim) => boolean;
-  /** The store has confirmed that a claim was recovered. */
-  readonly onRecovery?: (claim: StaleClaim, recovery: Recovery) => void;
-  /** Jobs are pending again. */
-  readonly onRecovered: () => void;
   /** Which of the claims given to `recoverOwn` the store still says are held, after many tries in vain. */
   readonly stillHeld: (claims: readonly StaleClaim[]) => Promise<readonly StaleClaim[]>;
   /** A claim given to `recoverOwn` is recovered, or was lost before. */
@@ -101,11 +84,10 @@ export class RecoveryService {
   readonly #options: RecoveryOptions;
   readonly #trouble: Trouble;
   readonly #abort = new AbortController();
+  readonly #recoverer: ClaimRecoverer;
   #silent = new Map<WorkerId, Silence>();
   /** Dead workers all of whose claims have been recovered. */
   #cleared = new Set<WorkerId>();
-  /** Claims that the store refused to recover, one by one. */
-  readonly #refused = new Set<string>();
   #own: OwnClaim[] = [];
   #stopped = false;
   #working: Promise<void> | null = null;
@@ -125,6 +107,7 @@ export class RecoveryService {
     const { clock, logger } = options;
     this.#options = options;
     this.#trouble = new Trouble({ clock, logger, doing: "recover stale claims" });
+    this.#recoverer = new ClaimRecoverer(options, this.#abort.signal);
   }
 
   /** Starts with a sweep, unless others are there to make it sooner or later; resolves after it. */
@@ -278,7 +261,7 @@ export class RecoveryService {
     const { clock } = this.#options;
     const now = clock.now();
     const due = this.#own.filter(({ at }) => at <= now);
-    const applied = await this.#recover(due.map(({ claim }) => claim));
+    const applied = await this.#recoverer.recover(due.map(({ claim }) => claim));
     const done = new Set<OwnClaim>();
     const vain: OwnClaim[] = [];
     due.forEach((own, index) => {
@@ -311,7 +294,7 @@ export class RecoveryService {
     const startedAt = clock.now();
     this.#nextScanAt = startedAt + scanIntervalMs;
     this.#cleared.clear();
-    this.#refused.clear();
+    this.#recoverer.forgetRefused();
     const holders = [...this.#holders(), { worker, overdueOnly: true }];
     const found = await this.#findAndRecover(holders, true);
     this.#looked(holders, startedAt, found);
@@ -341,63 +324,15 @@ export class RecoveryService {
   async #findAndRecover(holders: readonly Holder[], orphans: boolean): Promise<Found> {
     const { store, isWaiting } = this.#options;
     const signal = this.#abort.signal;
-    const limit = scanLimit + this.#refused.size;
+    const limit = scanLimit + this.#recoverer.refused;
     const { claims } = await store.findStale({ holders, orphans, limit, signal });
-    const fresh = claims.filter((claim) => !this.#refused.has(keyOf(claim)) && !isWaiting?.(claim));
+    const fresh = claims.filter(
+      (claim) => !this.#recoverer.isRefused(claim) && !isWaiting?.(claim),
+    );
     return {
       claims: fresh,
-      applied: await this.#recover(fresh),
+      applied: await this.#recoverer.recover(fresh),
       isComplete: claims.length < limit,
     };
   }
-
-  async #recover(claims: readonly StaleClaim[]): Promise<readonly boolean[]> {
-    if (claims.length === 0) return [];
-    const { backoffOf, jitterFraction } = this.#options;
-    // Together: each may wait for a schema, which must not add up.
-    const backoffs = await Promise.all(claims.map((claim) => backoffOf(claim)));
-    const recoveries = claims.map((claim, index) =>
-      decideRecovery(claim, backoffs[index] as Backoff, jitterFraction),
-    );
-    return this.#apply(recoveries, claims);
-  }
-
-  async #apply(
-    recoveries: readonly Recovery[],
-    claims: readonly StaleClaim[],
-  ): Promise<readonly boolean[]> {
-    const { store, logger, onRecovery, onRecovered } = this.#options;
-    try {
-      const { applied } = await store.recover({ recoveries, signal: this.#abort.signal });
-      const done = recoveries.filter((_, index) => applied[index]);
-      if (done.length > 0) {
-        const jobIds = done.slice(0, loggedIds).map(({ jobId }) => jobId);
-        logger.warn("recovered stale claims", { claims: done.length, jobIds });
-        recoveries.forEach((recovery, index) => {
-          if (applied[index]) onRecovery?.(claims[index] as StaleClaim, recovery);
-        });
-        onRecovered();
-      }
-      return applied;
-    } catch (error) {
-      const [only] = recoveries;
-      if (hasNothingToDoWithItems(error) || this.#stopped || only === undefined) throw error;
-      if (recoveries.length === 1) {
-        // One row that cannot be updated must not stop the others.
-        const { jobId, runCount } = only;
-        const { message } = readDatabaseFault(error);
-        logger.error("the store refuses to recover a claim", { jobId, runCount, error: message });
-        this.#refused.add(keyOf(only));
-        return [false];
-      }
-      const middle = Math.ceil(recoveries.length / 2);
-      const first = await this.#apply(recoveries.slice(0, middle), claims.slice(0, middle));
-      const second = await this.#apply(recoveries.slice(middle), claims.slice(middle));
-      return [...first, ...second];
-    }
-  }
-}
-
-function keyOf({ jobId, runCount }: { readonly jobId: string; readonly runCount: number }): string {
-  return `${jobId} ${runCount}`;
 }
