@@ -8,8 +8,8 @@ import {
 } from "@venturi/core";
 import { ClaimRecoverer, type ClaimRecovererOptions } from "./claim-recoverer.ts";
 import type { CancelTimer, Clock } from "./clock.ts";
-import { doubled } from "./growing-delay.ts";
 import type { Beat } from "./heartbeat.ts";
+import { OwnClaims, type OwnClaimsOptions } from "./own-claims.ts";
 import { Trouble } from "./trouble.ts";
 
 /** A scan reads at most this many claims. */
@@ -26,19 +26,6 @@ const mostLookMs = 5_000;
  */
 const leastSweepIntervalMs = 60_000;
 const sweepShare = 100;
-
-/** Waits between tries for a claim of its own, in milliseconds; how many tries there are, and the wait after these. */
-const firstOwnMs = 20;
-const mostOwnMs = 1_000;
-const mostOwnTries = 10;
-const rareOwnMs = 60_000;
-
-/** Claims of its own that a worker let become overdue. */
-interface OwnClaim {
-  readonly claim: StaleClaim;
-  tries: number;
-  at: number;
-}
 
 /** A worker that has gone silent, as the last beat said. */
 interface Silence {
@@ -62,7 +49,7 @@ interface Found {
   readonly isComplete: boolean;
 }
 
-export interface RecoveryOptions extends ClaimRecovererOptions {
+export interface RecoveryOptions extends ClaimRecovererOptions, OwnClaimsOptions {
   readonly store: Pick<WorkerStore, "findStale" | "recover">;
   readonly worker: WorkerId;
   readonly clock: Clock;
@@ -73,10 +60,6 @@ export interface RecoveryOptions extends ClaimRecovererOptions {
   readonly random?: () => number;
   /** Whether a claim of this very worker waits for a slot: it will be handed back, which is no failure of its job. */
   readonly isWaiting?: (claim: StaleClaim) => boolean;
-  /** Which of the claims given to `recoverOwn` the store still says are held, after many tries in vain. */
-  readonly stillHeld: (claims: readonly StaleClaim[]) => Promise<readonly StaleClaim[]>;
-  /** A claim given to `recoverOwn` is recovered, or was lost before. */
-  readonly onOwnDone: (claim: StaleClaim) => void;
 }
 
 /** Makes claims pending again (or dead) whose lease has passed or whose worker is gone. */
@@ -85,10 +68,10 @@ export class RecoveryService {
   readonly #trouble: Trouble;
   readonly #abort = new AbortController();
   readonly #recoverer: ClaimRecoverer;
+  readonly #own: OwnClaims;
   #silent = new Map<WorkerId, Silence>();
   /** Dead workers all of whose claims have been recovered. */
   #cleared = new Set<WorkerId>();
-  #own: OwnClaim[] = [];
   #stopped = false;
   #working: Promise<void> | null = null;
   #cancelTimer: CancelTimer | null = null;
@@ -108,6 +91,7 @@ export class RecoveryService {
     this.#options = options;
     this.#trouble = new Trouble({ clock, logger, doing: "recover stale claims" });
     this.#recoverer = new ClaimRecoverer(options, this.#abort.signal);
+    this.#own = new OwnClaims(options);
   }
 
   /** Starts with a sweep, unless others are there to make it sooner or later; resolves after it. */
@@ -141,15 +125,13 @@ export class RecoveryService {
 
   /** Takes over a claim of this very worker whose lease has passed. */
   recoverOwn(claim: StaleClaim): void {
-    this.#own.push({ claim, tries: 0, at: this.#options.clock.now() });
+    this.#own.add(claim);
     this.#arm();
   }
 
   /** The lease of such a claim has been extended after all. */
   forgetOwn(jobId: JobId, runCount: number): void {
-    this.#own = this.#own.filter(
-      ({ claim }) => claim.jobId !== jobId || claim.runCount !== runCount,
-    );
+    this.#own.forget(jobId, runCount);
   }
 
   /** Resolves when nothing is known to be recoverable now. */
@@ -226,8 +208,7 @@ export class RecoveryService {
     if (this.#stopped || this.#working) return;
     this.#cancelTimer?.();
     const { clock } = this.#options;
-    const own = this.#own.reduce((least, { at }) => Math.min(least, at), Number.POSITIVE_INFINITY);
-    const wait = Math.min(own, this.#scanAt(), this.#sweepAt) - clock.now();
+    const wait = Math.min(this.#own.nextAt, this.#scanAt(), this.#sweepAt) - clock.now();
     if (wait > 0) this.#cancelTimer = clock.after(wait, () => this.#arm());
     else this.#begin();
   }
@@ -240,7 +221,7 @@ export class RecoveryService {
         const again = this.#options.clock.now() + this.#trouble.failed(error);
         this.#nextScanAt = Math.max(this.#nextScanAt, again);
         this.#sweepAt = Math.max(this.#sweepAt, again);
-        for (const own of this.#own) own.at = Math.max(own.at, again);
+        this.#own.putOff(again);
       },
     );
     void this.#working.then(() => {
@@ -251,34 +232,11 @@ export class RecoveryService {
 
   async #work(): Promise<void> {
     const { clock } = this.#options;
-    if (this.#own.some(({ at }) => at <= clock.now())) await this.#recoverDueOwn();
+    if (this.#own.nextAt <= clock.now())
+      await this.#own.recoverDue((claims) => this.#recoverer.recover(claims));
     if (this.#stopped) return;
     if (this.#sweepAt <= clock.now()) await this.#sweep();
     else if (this.#scanAt() <= clock.now()) await this.#scan();
-  }
-
-  async #recoverDueOwn(): Promise<void> {
-    const { clock } = this.#options;
-    const now = clock.now();
-    const due = this.#own.filter(({ at }) => at <= now);
-    const applied = await this.#recoverer.recover(due.map(({ claim }) => claim));
-    const done = new Set<OwnClaim>();
-    const vain: OwnClaim[] = [];
-    due.forEach((own, index) => {
-      own.tries += 1;
-      const isVain = own.tries >= mostOwnTries;
-      own.at = clock.now() + (isVain ? rareOwnMs : doubled(firstOwnMs, mostOwnMs, own.tries));
-      // Not applied: locked for a moment, not overdue by the store's clock yet, or no longer held at all.
-      if (applied[index]) done.add(own);
-      else if (isVain) vain.push(own);
-    });
-    if (vain.length > 0) {
-      // One whose lease was extended by a statement that nobody answered is held for as long as that says.
-      const held = new Set(await this.#options.stillHeld(vain.map(({ claim }) => claim)));
-      for (const own of vain) if (!held.has(own.claim)) done.add(own);
-    }
-    this.#own = this.#own.filter((own) => !done.has(own));
-    for (const { claim } of done) this.#options.onOwnDone(claim);
   }
 
   async #scan(): Promise<void> {
