@@ -1,53 +1,19 @@
-import {
-  COUNTED_SILENCE_MS,
-  type JobId,
-  type Logger,
-  type StaleClaim,
-  type WorkerId,
-  type WorkerStore,
-} from "@venturi/core";
+import type { JobId, Logger, StaleClaim, WorkerId, WorkerStore } from "@venturi/core";
 import { ClaimRecoverer, type ClaimRecovererOptions } from "./claim-recoverer.ts";
 import type { CancelTimer, Clock } from "./clock.ts";
 import type { Beat } from "./heartbeat.ts";
 import { OwnClaims, type OwnClaimsOptions } from "./own-claims.ts";
+import { type Found, type Holder, SilentWorkers, scanIntervalMs } from "./silent-workers.ts";
 import { Trouble } from "./trouble.ts";
 
 /** A scan reads at most this many claims. */
 const scanLimit = 1_000;
-/** No two scans follow each other faster, in milliseconds. */
-const scanIntervalMs = 1_000;
-/** All live workers look at one that has gone silent: the first time about this far apart, in milliseconds. */
-const firstLookStepMs = 250;
-/** And then together at least this often, for what has become overdue since, in milliseconds. */
-const mostLookMs = 5_000;
 /**
  * The slow pass over all claims, of all live workers together: at least this far apart, in milliseconds, and never
  * more than a hundredth of the time.
  */
 const leastSweepIntervalMs = 60_000;
 const sweepShare = 100;
-
-/** A worker that has gone silent, as the last beat said. */
-interface Silence {
-  /** When it beat last. */
-  readonly since: number;
-  /** Whether all its claims are stale, or only the overdue ones. */
-  readonly all: boolean;
-  /** When its claims are to be looked at. */
-  lookAt: number;
-}
-
-interface Holder {
-  readonly worker: WorkerId;
-  readonly overdueOnly: boolean;
-}
-
-interface Found {
-  readonly claims: readonly StaleClaim[];
-  readonly applied: readonly boolean[];
-  /** Whether there was no more to be found. */
-  readonly isComplete: boolean;
-}
 
 export interface RecoveryOptions extends ClaimRecovererOptions, OwnClaimsOptions {
   readonly store: Pick<WorkerStore, "findStale" | "recover">;
@@ -69,9 +35,7 @@ export class RecoveryService {
   readonly #abort = new AbortController();
   readonly #recoverer: ClaimRecoverer;
   readonly #own: OwnClaims;
-  #silent = new Map<WorkerId, Silence>();
-  /** Dead workers all of whose claims have been recovered. */
-  #cleared = new Set<WorkerId>();
+  readonly #silent: SilentWorkers;
   #stopped = false;
   #working: Promise<void> | null = null;
   #cancelTimer: CancelTimer | null = null;
@@ -83,8 +47,6 @@ export class RecoveryService {
   #sweepers = 1;
   /** Other live workers, which sweep as well. */
   #others = 0;
-  /** Live workers that look at the silent ones, this one among them. */
-  #lookers = 1;
 
   constructor(options: RecoveryOptions) {
     const { clock, logger } = options;
@@ -92,6 +54,7 @@ export class RecoveryService {
     this.#trouble = new Trouble({ clock, logger, doing: "recover stale claims" });
     this.#recoverer = new ClaimRecoverer(options, this.#abort.signal);
     this.#own = new OwnClaims(options);
+    this.#silent = new SilentWorkers(() => this.#random());
   }
 
   /** Starts with a sweep, unless others are there to make it sooner or later; resolves after it. */
@@ -103,23 +66,11 @@ export class RecoveryService {
   }
 
   /** Hears who has gone silent, and how many others there are. */
-  report({ silent, others }: Omit<Beat, "wasSilent">): void {
+  report(beat: Omit<Beat, "wasSilent">): void {
     const now = this.#options.clock.now();
-    this.#others = others;
+    this.#others = beat.others;
     this.#sweepForThoseGone(now);
-    const suspects = silent.filter(({ dead, silentMs }) => !dead && silentMs < COUNTED_SILENCE_MS);
-    this.#lookers = Math.max(1, others + 1 - suspects.length);
-    const known = this.#silent;
-    this.#silent = new Map();
-    for (const { worker, mayBeTakenFrom: all, silentMs } of silent) {
-      const before = known.get(worker);
-      const isKnown = before !== undefined && (before.all || !all);
-      const lookAt = isKnown ? before.lookAt : now + this.#spread(firstLookStepMs);
-      this.#silent.set(worker, { since: now - silentMs, all, lookAt });
-    }
-    // Whoever beats again may hold claims again.
-    for (const worker of this.#cleared)
-      if (!this.#silent.get(worker)?.all) this.#cleared.delete(worker);
+    this.#silent.report(beat, now);
     this.#arm();
   }
 
@@ -168,40 +119,13 @@ export class RecoveryService {
     return this.#sweepIntervalMs * (this.#others + 1);
   }
 
-  /** Some moment, in milliseconds, of a time in which each looker has a step. */
-  #spread(stepMs: number): number {
-    return this.#random() * (this.#lookers - 1) * stepMs;
-  }
-
-  /**
-   * When a suspect is to be looked at again, in milliseconds. What it claimed after its last beat is overdue later than
-   * it is suspect, by at most a third of its silence; other claims may have longer leases.
-   */
-  #lookAgainMs({ since }: Silence, now: number): number {
-    return this.#inTurn(Math.min(mostLookMs, Math.max(scanIntervalMs, (now - since) / 3)));
-  }
-
-  /** An interval that all lookers keep together: for each of them, on average, as many times longer as they are. */
-  #inTurn(ms: number): number {
-    return ms + 2 * this.#spread(ms);
-  }
-
   #random(): number {
     const { random = Math.random } = this.#options;
     return random();
   }
 
-  #holders(): Holder[] {
-    return [...this.#silent]
-      .filter(([worker]) => !this.#cleared.has(worker))
-      .map(([worker, { all }]) => ({ worker, overdueOnly: !all }));
-  }
-
   #scanAt(): number {
-    let least = Number.POSITIVE_INFINITY;
-    for (const [worker, { lookAt }] of this.#silent)
-      if (!this.#cleared.has(worker)) least = Math.min(least, lookAt);
-    return Math.max(least, this.#nextScanAt);
+    return Math.max(this.#silent.lookAt, this.#nextScanAt);
   }
 
   #arm(): void {
@@ -240,10 +164,12 @@ export class RecoveryService {
   }
 
   async #scan(): Promise<void> {
-    const startedAt = this.#options.clock.now();
+    const { clock } = this.#options;
+    const startedAt = clock.now();
     this.#nextScanAt = startedAt + scanIntervalMs;
-    const holders = this.#holders();
-    this.#looked(holders, startedAt, await this.#findAndRecover(holders, false));
+    const holders = this.#silent.holders();
+    const found = await this.#findAndRecover(holders, false);
+    this.#silent.looked(holders, found, { startedAt, now: clock.now() });
   }
 
   /** A slow look at everything: claims without a worker, once more those of the dead, and forgotten ones of its own. */
@@ -251,32 +177,15 @@ export class RecoveryService {
     const { clock, worker } = this.#options;
     const startedAt = clock.now();
     this.#nextScanAt = startedAt + scanIntervalMs;
-    this.#cleared.clear();
+    this.#silent.forgetCleared();
     this.#recoverer.forgetRefused();
-    const holders = [...this.#holders(), { worker, overdueOnly: true }];
+    const holders = [...this.#silent.holders(), { worker, overdueOnly: true }];
     const found = await this.#findAndRecover(holders, true);
-    this.#looked(holders, startedAt, found);
-    const took = clock.now() - startedAt;
+    const now = clock.now();
+    this.#silent.looked(holders, found, { startedAt, now });
+    const took = now - startedAt;
     this.#sweepIntervalMs = Math.max(leastSweepIntervalMs, took * sweepShare);
     this.#sweepAfter(found.isComplete ? this.#roundMs() : scanIntervalMs);
-  }
-
-  /** Holders have been looked at: when to do so again. */
-  #looked(holders: readonly Holder[], startedAt: number, found: Found): void {
-    const { claims, applied, isComplete } = found;
-    if (!isComplete) return;
-    const now = this.#options.clock.now();
-    const left = new Set(claims.filter((_, index) => !applied[index]).map(({ holder }) => holder));
-    for (const { worker, overdueOnly } of holders) {
-      const isLeft = left.has(worker);
-      if (!overdueOnly && !isLeft) this.#cleared.add(worker);
-      const silence = this.#silent.get(worker);
-      // What a beat has said meanwhile has not been looked at, and what was not due is due as before.
-      if (silence === undefined || silence.all === overdueOnly || silence.lookAt > startedAt)
-        continue;
-      silence.lookAt =
-        now + (isLeft ? this.#inTurn(scanIntervalMs) : this.#lookAgainMs(silence, now));
-    }
   }
 
   async #findAndRecover(holders: readonly Holder[], orphans: boolean): Promise<Found> {
