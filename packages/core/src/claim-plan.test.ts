@@ -13,8 +13,8 @@ import { priorityFloor } from "./priority.ts";
 
 const strict: Turn = { counter: 0, ratio: null };
 
-function load(kind: string, cap: number | null = null, held = 0): KindLoad {
-  return { kind, cap, held };
+function load(kind: string, cap: number | null = null, taken = 0): KindLoad {
+  return { kind, cap, taken };
 }
 
 /** What waits, as "kind tier" in arrival order. */
@@ -132,7 +132,7 @@ describe("whatever waits", () => {
     fc.record({
       kind: anyKind,
       cap: fc.option(fc.integer({ min: 1, max: 10 })),
-      held: fc.nat(8),
+      taken: fc.nat(8),
     }),
     { selector: ({ kind }) => kind, minLength: 1 },
   );
@@ -223,7 +223,7 @@ describe("whatever waits", () => {
 const gone: WaitingJob = { kind: "", tier: 0 };
 
 function hold(kind: KindLoad, more: number): KindLoad {
-  return { ...kind, held: kind.held + more };
+  return { ...kind, taken: kind.taken + more };
 }
 
 function countOf(kind: string, taken: readonly number[], jobs: readonly WaitingJob[]): number {

@@ -13,8 +13,8 @@ export interface KindLoad {
   readonly kind: string;
   /** Most handlers of the kind at once; null: only `concurrency` bounds it. */
   readonly cap: number | null;
-  /** Jobs of the kind this worker holds now, also those whose lease was lost. */
-  readonly held: number;
+  /** Slots that jobs of the kind take now, also those that run on after their claim was lost. */
+  readonly taken: number;
 }
 
 /** What to ask the store for. */
@@ -37,8 +37,8 @@ export function planClaim(input: {
   if (free < 1) return null;
   const kinds: { kind: string; limit: number }[] = [];
   let total = 0;
-  for (const { kind, cap, held } of input.kinds) {
-    const limit = cap === null ? free : Math.min(free, cap - held);
+  for (const { kind, cap, taken } of input.kinds) {
+    const limit = cap === null ? free : Math.min(free, cap - taken);
     if (limit < 1) continue;
     kinds.push({ kind, limit });
     total += limit;

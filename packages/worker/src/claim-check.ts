@@ -50,17 +50,17 @@ export class ClaimCheck {
   }
 
   async #look(): Promise<void> {
-    const { store, worker, claims: held, onLost } = this.#options;
+    const { store, worker, claims, onLost } = this.#options;
     // Runs that start from now on may not be in the answer.
-    const runs = held();
+    const runs = claims();
     if (runs.length === 0) return;
     const limit = runs.length + spareClaims;
     const holders = [{ worker, overdueOnly: false }];
     const { signal } = this.#abort;
-    const { claims } = await store.findStale({ holders, orphans: false, limit, signal });
+    const found = await store.findStale({ holders, orphans: false, limit, signal });
     // Cut off, the list says nothing about what is not on it.
-    if (claims.length >= limit || signal.aborted) return;
-    const listed = new Map(claims.map(({ jobId, runCount }) => [jobId, runCount]));
+    if (found.claims.length >= limit || signal.aborted) return;
+    const listed = new Map(found.claims.map(({ jobId, runCount }) => [jobId, runCount]));
     for (const run of runs) {
       // A run that has been completed in its handler's own transaction is off the list as well.
       if (run.hasEnded || run.completion !== "none") continue;

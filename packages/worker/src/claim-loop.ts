@@ -12,6 +12,7 @@ import type { CancelTimer, Clock } from "./clock.ts";
 import { GrowingDelay } from "./growing-delay.ts";
 import type { Slots } from "./slots.ts";
 import { Trouble } from "./trouble.ts";
+import { UnknownClaims } from "./unknown-claims.ts";
 
 /** Waits after a claim that met locked rows, in milliseconds. */
 const firstBlockedMs = 20;
@@ -19,13 +20,6 @@ const mostBlockedMs = 1_000;
 
 /** A wake-up cuts the wait after an error short, but not below this, in milliseconds. */
 const leastAfterErrorMs = 250;
-
-/**
- * How long after a lost answer the store is looked through once more, in milliseconds: a claim whose connection is
- * gone may still be carried out. Counted anew from the next claim that is answered: what those that were given up had
- * waited for is over then, and they are carried out at the same time.
- */
-const lookAgainMs = 15_000;
 
 /** What a claim says about one kind. */
 interface ClaimTerms {
@@ -72,6 +66,7 @@ export interface ClaimLoopOptions {
 export class ClaimLoop {
   readonly #options: ClaimLoopOptions;
   readonly #trouble: Trouble;
+  readonly #unknown: UnknownClaims;
   readonly #blocked = new GrowingDelay({
     firstMs: firstBlockedMs,
     mostMs: mostBlockedMs,
@@ -85,10 +80,6 @@ export class ClaimLoop {
   #stopped = false;
   /** The claim in flight. */
   #claiming: Promise<void> | null = null;
-  #answerLost = false;
-  #lookAgainAt = Number.POSITIVE_INFINITY;
-  /** Whether no claim has been answered since one failed. */
-  #isUnanswered = false;
   /** After an error, no claim before this instant. */
   #notBefore = Number.NEGATIVE_INFINITY;
   #failedAt = Number.NEGATIVE_INFINITY;
@@ -96,17 +87,21 @@ export class ClaimLoop {
   #cancelSleep: CancelTimer | null = null;
   /** When the sleep under way ends. */
   #wakesAt = Number.POSITIVE_INFINITY;
-  #cancelLook: CancelTimer | null = null;
 
   constructor(options: ClaimLoopOptions) {
     const { clock, logger, pollMaxMs } = options;
     this.#options = options;
     this.#trouble = new Trouble({ clock, logger, doing: "claim jobs", mostMs: pollMaxMs });
+    this.#unknown = new UnknownClaims({
+      clock,
+      look: () => options.onAnswerLost(),
+      onLookDue: () => this.roomMade(),
+    });
   }
 
   /** Whether the store may hold claims that this worker knows nothing of, or carry them out yet. */
   get mayHoldUnknown(): boolean {
-    return this.#answerLost || this.#lookAgainAt < Number.POSITIVE_INFINITY;
+    return this.#unknown.mayExist;
   }
 
   start(): void {
@@ -127,7 +122,7 @@ export class ClaimLoop {
     this.roomMade();
   }
 
-  /** A slot has become free, or results have been settled: on the next turn everything that is free is claimed for. */
+  /** A slot has become free, or results have been settled: once all that is ready has run, everything that is free is claimed for. */
   roomMade(): void {
     if (this.#cancelSoon || this.#claiming || this.#stopped || !this.#started) return;
     this.#cancelSoon = this.#options.clock.soon(() => {
@@ -141,17 +136,13 @@ export class ClaimLoop {
     this.#stopped = true;
     this.#cancelSoon?.();
     this.#cancelSleep?.();
-    this.#cancelLook?.();
+    this.#unknown.stop();
     return this.#claiming ?? Promise.resolve();
   }
 
   /** Looks for claims that this worker knows nothing of. To be called with no claim in flight. */
-  async lookForUnknown(): Promise<void> {
-    const isLast = this.#options.clock.now() >= this.#lookAgainAt;
-    const isNoneLeft = await this.#options.onAnswerLost();
-    this.#answerLost = false;
-    if (!isNoneLeft) this.#lookAgain();
-    else if (isLast) this.#lookAgainAt = Number.POSITIVE_INFINITY;
+  lookForUnknown(): Promise<void> {
+    return this.#unknown.look();
   }
 
   #tryClaim(): void {
@@ -162,7 +153,7 @@ export class ClaimLoop {
       this.#sleep(wait);
       return;
     }
-    const isLookDue = this.#answerLost || clock.now() >= this.#lookAgainAt;
+    const { isLookDue } = this.#unknown;
     const plan = hasRoom() ? slots.plan({ counter: this.#counter, ratio }, ahead()) : null;
     // Also where nothing more can be taken now: no other worker looks for what this one does not know of.
     if (plan === null && !isLookDue) return;
@@ -185,30 +176,18 @@ export class ClaimLoop {
   }
 
   async #claim(plan: ClaimPlan): Promise<void> {
-    const { store, worker, clock, slots, terms, exclude, onBatch, onEmpty } = this.#options;
-    const barred = [...slots.barred(), ...(exclude?.() ?? [])];
+    const { clock, slots, onBatch, onEmpty } = this.#options;
     const hint = this.#hint;
+    const sentAt = clock.now();
     let result: ClaimResult;
-    let sentAt: number;
     try {
-      // A wake-up from here on may be about something that the statement does not see; it raises the flags again.
-      slots.asking(plan);
-      this.#hint = undefined;
-      sentAt = clock.now();
-      result = await store.claim({
-        worker,
-        limit: plan.limit,
-        kinds: plan.kinds.map(({ kind, limit }) => ({ kind, limit, ...terms(kind) })),
-        turn: plan.turn,
-        ...(barred.length > 0 ? { exclude: barred } : {}),
-        ...(hint === undefined ? {} : { hint }),
-      });
+      result = await this.#ask(plan, hint);
     } catch (error) {
       this.#failed(error);
       return;
     }
     this.#trouble.succeeded();
-    if (this.#isUnanswered) this.#answeredAgain();
+    this.#unknown.claimAnswered();
     const { jobs } = result;
     this.#counter += jobs.length;
     slots.learn(plan, jobs);
@@ -222,12 +201,20 @@ export class ClaimLoop {
     else if (!this.#stopped) onEmpty?.();
   }
 
-  /** A claim has been answered for the first time since one failed. */
-  #answeredAgain(): void {
-    this.#isUnanswered = false;
-    // A look that is due had to wait for this answer; others may have waited with it, and be carried out just now.
-    if (this.#options.clock.now() >= this.#lookAgainAt) this.#answerLost = true;
-    this.#lookAgain();
+  #ask(plan: ClaimPlan, hint: JobId | undefined): Promise<ClaimResult> {
+    const { store, worker, slots, terms, exclude } = this.#options;
+    const barred = [...slots.barred(), ...(exclude?.() ?? [])];
+    // A wake-up from here on may be about something that the statement does not see; it raises the flags again.
+    slots.asking(plan);
+    this.#hint = undefined;
+    return store.claim({
+      worker,
+      limit: plan.limit,
+      kinds: plan.kinds.map(({ kind, limit }) => ({ kind, limit, ...terms(kind) })),
+      turn: plan.turn,
+      ...(barred.length > 0 ? { exclude: barred } : {}),
+      ...(hint === undefined ? {} : { hint }),
+    });
   }
 
   /** How long nothing more can be had, unless a wake-up says otherwise. */
@@ -243,31 +230,10 @@ export class ClaimLoop {
   #failed(error: unknown): void {
     const { clock, slots } = this.#options;
     this.#hint = undefined;
-    // Whatever it says: of the statements behind one claim, an earlier one may have been carried out.
-    this.#answerLost = true;
-    this.#isUnanswered = true;
+    this.#unknown.claimFailed();
     this.#failedAt = clock.now();
-    this.#lookAgain();
     this.#notBefore = this.#failedAt + this.#trouble.failed(error);
     slots.expectAll();
-  }
-
-  /** A while from now the store is looked through once more. */
-  #lookAgain(): void {
-    this.#lookAgainAt = this.#options.clock.now() + lookAgainMs;
-    this.#armLook();
-  }
-
-  /** Sees to the second look, whatever the loop does or sleeps for by then. */
-  #armLook(): void {
-    this.#cancelLook?.();
-    if (this.#stopped) return;
-    const { clock } = this.#options;
-    this.#cancelLook = clock.after(this.#lookAgainAt - clock.now(), () => {
-      // A timer may be a little early.
-      if (clock.now() < this.#lookAgainAt) this.#armLook();
-      else this.roomMade();
-    });
   }
 
   #sleep(ms: number): void {

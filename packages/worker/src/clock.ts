@@ -7,7 +7,7 @@ export interface Clock {
   now(): number;
   /** Calls back once, after at least `ms` milliseconds; never for `Infinity`. */
   after(ms: number, callback: () => void): CancelTimer;
-  /** Calls back on the next turn of the event loop, after everything that is ready now. */
+  /** Calls back in the next iteration of the event loop, after everything that is ready now. */
   soon(callback: () => void): CancelTimer;
 }
 

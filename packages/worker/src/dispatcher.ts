@@ -1,11 +1,7 @@
 import {
   abortReason,
   type ClaimedJob,
-  failureMessage,
-  isPromise,
   type JobId,
-  type Logger,
-  type MaybePromise,
   type RunResult,
   type StaleClaim,
   type VenturiError,
@@ -13,53 +9,37 @@ import {
 import type { ClaimAhead } from "./claim-ahead.ts";
 import { ClaimBuffer } from "./claim-buffer.ts";
 import type { ClaimBatch } from "./claim-loop.ts";
-import type { CancelTimer } from "./clock.ts";
-import type { WorkerEvents } from "./events.ts";
+import { HandlerCaller, type HandlerCallerOptions } from "./handler-caller.ts";
 import type { HandlerRegistry } from "./handler-registry.ts";
-import { type ContextServices, RunContext } from "./job-context.ts";
 import type { LeaseKeeper } from "./lease-keeper.ts";
-import type { PanicPolicy } from "./options.ts";
 import { Run } from "./run.ts";
-import { isAbort, resultOfReturn, resultOfThrow, uncommitted, undecodable } from "./run-result.ts";
 import type { Slots } from "./slots.ts";
+import { StartBurst } from "./start-burst.ts";
 
-/**
- * Starting handlers may take this long before whatever else is ready has its turn, in milliseconds: what has ended is
- * settled, and more is claimed, while the rest still waits.
- */
-const mostTurnMs = 2;
-
-export interface DispatcherOptions {
+export interface DispatcherOptions extends Omit<HandlerCallerOptions, "onUncalled"> {
   readonly registry: HandlerRegistry;
   readonly slots: Slots;
   readonly ahead: ClaimAhead;
   readonly leases: LeaseKeeper<Run>;
-  readonly services: ContextServices;
-  readonly logger: Logger;
-  readonly events: Pick<WorkerEvents, "callHandler">;
   /** Monotonic instant when the last beat that succeeded was sent. */
   readonly lastBeatAt: () => number;
   /** How long after it others may take this worker's claims, in milliseconds. */
   readonly workerTimeoutMs: number;
-  /** How a defect settles. */
-  readonly panicPolicy: PanicPolicy;
-  /** The third argument of every handler. */
-  readonly state: unknown;
   /** A run has come to its end. */
   readonly onEnd: (run: Run, result: RunResult) => void;
   /** A claim whose handler never started is to be undone. */
   readonly onUnstarted: (job: ClaimedJob, leaseEndsAt: number) => void;
 }
 
-/** Runs handlers and says how each run ended. Nothing that a handler does or throws gets past it. */
+/** Starts the handlers of what was claimed as slots allow, and says how each run ended. */
 export class Dispatcher {
   readonly #options: DispatcherOptions;
   readonly #running = new Set<Run>();
   readonly #buffer: ClaimBuffer<Run>;
+  readonly #caller: HandlerCaller;
+  readonly #burst: StartBurst;
   #isStarting = false;
-  #turnStartedAt = 0;
-  #cancelTurn: CancelTimer | null = null;
-  #shutdown: VenturiError | null = null;
+  #isStopped = false;
   #whenIdle: (() => void)[] = [];
 
   constructor(options: DispatcherOptions) {
@@ -73,6 +53,12 @@ export class Dispatcher {
         for (const run of runs) this.#giveUp(run);
       },
     });
+    this.#caller = new HandlerCaller({
+      ...options,
+      onEnd: (run, result) => this.#end(run, result),
+      onUncalled: (run) => this.#uncalled(run),
+    });
+    this.#burst = new StartBurst(services.clock, () => this.#fill());
   }
 
   /** Handlers that have not ended. */
@@ -115,11 +101,11 @@ export class Dispatcher {
     for (const job of jobs) {
       const registration = registry.get(job.kind);
       const run = registration && new Run(job, registration, sentAt, receivedAt);
-      // A job that this very process still runs has lost its lease: it is not started beside itself.
-      if (run === undefined || this.#shutdown !== null || slots.isRunning(job.id)) {
+      // A job that this very process still runs has lost its claim: it is not started beside itself.
+      if (run === undefined || this.#isStopped || slots.isRunning(job.id)) {
         if (run === undefined)
           logger.error("the store returned a kind that was not asked for", { kind: job.kind });
-        slots.lose(job.id);
+        slots.bar(job.id);
         onUnstarted(job, sentAt + job.leaseMs);
         continue;
       }
@@ -132,8 +118,9 @@ export class Dispatcher {
 
   /** Tells every handler to come to an end, and starts no more. */
   stop(reason: VenturiError): void {
-    this.#shutdown = reason;
-    this.#cancelTurn?.();
+    this.#isStopped = true;
+    this.#caller.stop(reason);
+    this.#burst.stop();
     this.#buffer.stop();
     this.giveUpWaiting();
     for (const run of [...this.#running]) run.abort(reason);
@@ -171,7 +158,7 @@ export class Dispatcher {
     const { slots, leases } = this.#options;
     const message = "this run has lost its claim: stop, someone else may run the job";
     leases.release(run);
-    slots.lose(run.job.id);
+    slots.bar(run.job.id);
     run.abort(abortReason("claim-lost", message, { id: run.job.id }));
   }
 
@@ -190,14 +177,14 @@ export class Dispatcher {
     const deadAt = lastBeatAt() + workerTimeoutMs;
     while (this.#buffer.size > 0 && slots.hasFree) {
       const now = clock.now();
-      if (!this.#hasTurn(now)) break;
+      if (!this.#burst.goesOn(now)) break;
       const run = this.#buffer.shift() as Run;
-      // It may have waited for too long while nothing else had its turn, or be an earlier claim's that still runs.
+      // It may have waited for too long while others were started, or be an earlier claim's that still runs.
       // Or this process was suspended for so long that others have taken it for dead, and run what it had claimed.
       const isLost =
         run.leaseEndsAt <= now || (now > deadAt && now - run.claimSentAt > workerTimeoutMs);
       if (isLost || slots.isRunning(run.job.id)) {
-        slots.lose(run.job.id);
+        slots.bar(run.job.id);
         this.#giveUp(run);
         continue;
       }
@@ -206,21 +193,10 @@ export class Dispatcher {
       slots.start(run.registration.slots, run.job.id);
       this.#running.add(run);
       leases.watch(run);
-      this.#decode(run);
+      this.#caller.call(run);
     }
     this.#isStarting = false;
     if (this.#running.size === 0) ahead.idle(clock.now());
-  }
-
-  /** Whether more may be started now; if not, the rest follows on the next turn of the event loop. */
-  #hasTurn(now: number): boolean {
-    if (this.#cancelTurn !== null) return now - this.#turnStartedAt < mostTurnMs;
-    this.#turnStartedAt = now;
-    this.#cancelTurn = this.#options.services.clock.soon(() => {
-      this.#cancelTurn = null;
-      this.#fill();
-    });
-    return true;
   }
 
   /** A claim does not start: it is undone. */
@@ -230,101 +206,16 @@ export class Dispatcher {
     onUnstarted(run.job, run.leaseEndsAt);
   }
 
-  #decode(run: Run): void {
-    const { task } = run.registration;
-    const decodeCarry = (): MaybePromise<unknown> => task.decodeCarry(run.job.carry);
-    let payload: MaybePromise<unknown>;
-    let carry: MaybePromise<unknown>;
-    try {
-      payload = task.decodePayload(run.job.payload);
-      carry = isPromise(payload) ? payload.then(decodeCarry) : decodeCarry();
-    } catch (error) {
-      this.#end(run, undecodable(error));
-      return;
-    }
-    // Synchronous schemas, as most are, cost no turn of the event loop.
-    if (isPromise(carry)) void this.#decodeLater(run, payload, carry);
-    else this.#call(run, payload, carry);
-  }
-
-  async #decodeLater(run: Run, payload: unknown, carry: unknown): Promise<void> {
-    let decoded: readonly [unknown, unknown];
-    try {
-      decoded = await Promise.all([payload, carry]);
-    } catch (error) {
-      this.#end(run, undecodable(error));
-      return;
-    }
-    this.#callUnlessStopped(run, ...decoded);
-  }
-
-  #callUnlessStopped(run: Run, payload: unknown, carry: unknown): void {
-    if (this.#shutdown === null) {
-      this.#call(run, payload, carry);
-      return;
-    }
-    if (!run.isReleased) this.#options.onUnstarted(run.job, run.leaseEndsAt);
-    run.isReleased = true;
-    this.#leave(run);
-  }
-
-  #call(run: Run, payload: unknown, carry: unknown): void {
-    const { services, state, events } = this.#options;
-    const context = new RunContext(run, carry, services);
-    run.context = context;
-    run.payload = payload;
-    try {
-      const returned: unknown = events.callHandler(run, context, state);
-      if (returned === undefined) {
-        this.#returned(run, undefined);
-      } else if (isPromise(returned)) {
-        // A thenable of another making may call back twice or throw; a promise of our own does not.
-        Promise.resolve(returned).then(
-          (value: unknown) => this.#returned(run, value),
-          (error: unknown) => this.#threw(run, error),
-        );
-      } else {
-        this.#returned(run, returned);
-      }
-    } catch (error) {
-      this.#threw(run, error);
-    }
-  }
-
-  #returned(run: Run, returned: unknown): void {
-    const result = resultOfReturn(returned);
-    if (result === null) this.#warnOfResult(run);
-    if (run.completion === "written") {
-      // Its own entry is found when this is settled, unless the transaction did not commit.
-      if (result?.type === "paused") run.afterthought = "returned a pause";
-      this.#end(run, uncommitted);
-      return;
-    }
-    this.#end(run, result ?? { type: "completed", note: null });
-  }
-
-  #threw(run: Run, error: unknown): void {
-    if (run.completion === "written") run.afterthought = `threw: ${failureMessage(error)}`;
-    if (this.#shutdown !== null && isAbort(error, run.abortReason ?? this.#shutdown)) {
-      this.#end(run, { type: "released", note: "stopped because the worker is shutting down" });
-    } else {
-      this.#end(run, resultOfThrow(error, this.#options.panicPolicy));
-    }
-  }
-
-  #warnOfResult({ registration, job }: Run): void {
-    if (registration.hasWarnedOfResult) return;
-    registration.hasWarnedOfResult = true;
-    this.#options.logger.warn(
-      "a handler returned something that is no outcome, which counts as completed: return an Outcome or nothing",
-      { kind: job.kind, jobId: job.id },
-    );
-  }
-
   #end(run: Run, result: RunResult): void {
     if (run.hasEnded) return;
     this.#leave(run);
     if (!run.isReleased) this.#options.onEnd(run, result);
+  }
+
+  #uncalled(run: Run): void {
+    if (!run.isReleased) this.#options.onUnstarted(run.job, run.leaseEndsAt);
+    run.isReleased = true;
+    this.#leave(run);
   }
 
   #leave(run: Run): void {

@@ -6,18 +6,8 @@ import {
   type WorkerId,
   type WorkerStore,
 } from "@venturi/core";
-import type { ClaimCheck } from "./claim-check.ts";
-import type { ClaimLoop } from "./claim-loop.ts";
 import { type Clock, settledWithin } from "./clock.ts";
-import type { Dispatcher } from "./dispatcher.ts";
-import type { HandBack } from "./hand-back.ts";
-import type { Heartbeat } from "./heartbeat.ts";
-import type { HeldClaims } from "./held-claims.ts";
-import type { LeaseExtender } from "./lease-extender.ts";
-import type { LeaseKeeper } from "./lease-keeper.ts";
-import type { RecoveryService } from "./recovery.ts";
-import type { Run } from "./run.ts";
-import type { Settler } from "./settler.ts";
+import type { SessionServices } from "./session-services.ts";
 import type { Shutdown } from "./shutdown.ts";
 
 /** How many jobs one log record names. */
@@ -33,22 +23,13 @@ const secondLookMs = 250;
 const answerGraceMs = 1_000;
 
 /** What a session is made of, as far as its end is concerned. */
-export interface SessionParts {
+export interface SessionParts
+  extends Omit<SessionServices, "ahead" | "policy" | "events" | "seen"> {
   readonly store: Pick<WorkerStore, "stopWorker">;
   readonly worker: WorkerId;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly shutdown: Shutdown;
-  readonly held: HeldClaims;
-  readonly claimLoop: ClaimLoop;
-  readonly dispatcher: Dispatcher;
-  readonly settler: Settler;
-  readonly handBack: HandBack;
-  readonly leases: LeaseKeeper<Run>;
-  readonly extender: LeaseExtender;
-  readonly claimCheck: ClaimCheck;
-  readonly heartbeat: Heartbeat;
-  readonly recovery: RecoveryService;
   readonly subscription: Subscription | null;
 }
 

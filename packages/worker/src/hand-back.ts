@@ -1,4 +1,5 @@
 import {
+  type ClaimedJob,
   type JobId,
   type Logger,
   readDatabaseFault,
@@ -20,6 +21,12 @@ export interface UnstartedClaim {
   readonly leaseExpiresAt: Date | undefined;
   /** Monotonic instant after which recovery takes over. */
   readonly leaseEndsAt: number;
+}
+
+/** A job that was claimed and does not start. */
+export function toUnstarted(job: ClaimedJob, leaseEndsAt: number): UnstartedClaim {
+  const { id, runCount, kind, leaseExpiresAt } = job;
+  return { jobId: id, runCount, kind, leaseExpiresAt, leaseEndsAt };
 }
 
 interface HandingBack extends ClaimWrite, UnstartedClaim {}

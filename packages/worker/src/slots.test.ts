@@ -32,7 +32,7 @@ describe("what is asked for", () => {
     slots.addKind("b", null);
     slots.take(a, "1");
     expect(slots.plan(turn)?.kinds.map(({ kind }) => kind)).toEqual(["b"]);
-    slots.lose("1");
+    slots.bar("1");
     expect(slots.plan(turn)?.kinds.map(({ kind }) => kind)).toEqual(["b"]);
     slots.free(a, "1");
     expect(slots.plan(turn)?.kinds.map(({ kind }) => kind)).toEqual(["a", "b"]);
@@ -134,7 +134,7 @@ describe("jobs that must not be claimed", () => {
     const freed: boolean[] = [];
     slots.onFree((mayClaimAgain) => freed.push(mayClaimAgain));
     for (const id of ["1", "2"]) slots.take(a, id);
-    slots.lose("1");
+    slots.bar("1");
     expect(slots.barred()).toEqual(["1"]);
     slots.free(a, "2");
     slots.free(a, "1");
@@ -144,7 +144,7 @@ describe("jobs that must not be claimed", () => {
 
   test("a job that does not run here is not barred by losing it", () => {
     const slots = new Slots(4);
-    slots.lose("1");
+    slots.bar("1");
     expect(slots.barred()).toEqual([]);
   });
 });
@@ -170,7 +170,7 @@ test("whatever starts and ends, neither concurrency nor a cap is ever exceeded",
         for (const { ends, losses, waiting } of steps) {
           for (const { kind, id } of running.splice(0, ends)) slots.free(kind, id);
           // A handler whose lease was lost still runs, and still counts.
-          for (const { id } of running.slice(0, losses)) slots.lose(id);
+          for (const { id } of running.slice(0, losses)) slots.bar(id);
           slots.expectAll();
           const plan = slots.plan(turn);
           if (plan === null) continue;
@@ -187,7 +187,7 @@ test("whatever starts and ends, neither concurrency nor a cap is ever exceeded",
           }
           expect(slots.running).toBe(running.length);
           expect(slots.running).toBeLessThanOrEqual(concurrency);
-          for (const { cap, held } of kinds) expect(held).toBeLessThanOrEqual(cap ?? concurrency);
+          for (const { cap, taken } of kinds) expect(taken).toBeLessThanOrEqual(cap ?? concurrency);
         }
       },
     ),

@@ -2,13 +2,13 @@ import { type ClaimPlan, type JobId, type KindLoad, planClaim, type Turn } from 
 
 /** How one registered kind stands. */
 export interface KindSlots extends KindLoad {
-  held: number;
+  taken: number;
   /** Whether the store may have due jobs of this kind that no claim has asked for yet. */
   mayWait: boolean;
 }
 
 /**
- * Counts running handlers: at most `concurrency`, at most its cap of a kind. A handler whose lease was lost still
+ * Counts running handlers: at most `concurrency`, at most its cap of a kind. A handler whose claim was lost still
  * runs, so it still counts. A job claimed ahead counts towards its kind's cap as if it ran, so that it can start as
  * soon as any slot is free.
  */
@@ -16,8 +16,8 @@ export class Slots {
   readonly concurrency: number;
   readonly #kinds: KindSlots[] = [];
   readonly #running = new Set<JobId>();
-  /** Running jobs whose lease was lost: they must not be claimed before their handlers end. */
-  readonly #lost = new Set<JobId>();
+  /** Running jobs whose claim was lost: they must not be claimed before their handlers end. */
+  readonly #barred = new Set<JobId>();
   #ahead = 0;
   #onFree: (mayClaimAgain: boolean) => void = () => undefined;
 
@@ -26,7 +26,7 @@ export class Slots {
   }
 
   addKind(kind: string, cap: number | null): KindSlots {
-    const slots: KindSlots = { kind, cap, held: 0, mayWait: true };
+    const slots: KindSlots = { kind, cap, taken: 0, mayWait: true };
     this.#kinds.push(slots);
     return slots;
   }
@@ -50,13 +50,13 @@ export class Slots {
 
   /** A job has been claimed: its place is kept until it starts, or is given up. */
   reserve(kind: KindSlots): void {
-    kind.held += 1;
+    kind.taken += 1;
     this.#ahead += 1;
   }
 
   /** A job that was claimed does not start. */
   giveUp(kind: KindSlots): void {
-    kind.held -= 1;
+    kind.taken -= 1;
     this.#ahead -= 1;
   }
 
@@ -68,7 +68,7 @@ export class Slots {
 
   /** A handler starts. */
   take(kind: KindSlots, jobId: JobId): void {
-    kind.held += 1;
+    kind.taken += 1;
     this.#running.add(jobId);
   }
 
@@ -79,19 +79,19 @@ export class Slots {
 
   /** A handler has ended. */
   free(kind: KindSlots, jobId: JobId): void {
-    kind.held -= 1;
+    kind.taken -= 1;
     this.#running.delete(jobId);
-    this.#onFree(this.#lost.delete(jobId));
+    this.#onFree(this.#barred.delete(jobId));
   }
 
   /** The claim of a job is lost: it is not to be claimed while its handler runs. */
-  lose(jobId: JobId): void {
-    if (this.#running.has(jobId)) this.#lost.add(jobId);
+  bar(jobId: JobId): void {
+    if (this.#running.has(jobId)) this.#barred.add(jobId);
   }
 
   /** Jobs that must not be claimed now. */
   barred(): JobId[] {
-    return [...this.#lost];
+    return [...this.#barred];
   }
 
   /** Whether any kind may have jobs waiting that no claim has asked for yet. */
@@ -109,11 +109,11 @@ export class Slots {
    * is; when there is none; and while all slots are busy and what has been claimed ahead is over half of it.
    */
   plan(turn: Turn, ahead = 0): ClaimPlan | null {
-    const taken = this.#running.size + this.#ahead;
-    const free = this.concurrency + ahead - taken;
-    if (free < 1 || (taken >= this.concurrency && this.#ahead > ahead / 2)) return null;
+    const inAll = this.#running.size + this.#ahead;
+    const free = this.concurrency + ahead - inAll;
+    if (free < 1 || (inAll >= this.concurrency && this.#ahead > ahead / 2)) return null;
     // A claim is worth its statement only if a kind that has room may have jobs waiting.
-    if (!this.#kinds.some(({ mayWait, cap, held }) => mayWait && (cap === null || held < cap)))
+    if (!this.#kinds.some(({ mayWait, cap, taken }) => mayWait && (cap === null || taken < cap)))
       return null;
     return planClaim({ free, kinds: this.#kinds, turn });
   }

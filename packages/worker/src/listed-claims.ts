@@ -4,11 +4,12 @@ import type { UnstartedClaim } from "./hand-back.ts";
 
 const batchLimit = 1_000;
 
-export interface LostClaimsOptions {
+export interface UndoUnknownClaimsOptions {
   readonly store: Pick<WorkerStore, "findStale">;
   readonly worker: WorkerId;
   readonly clock: Clock;
-  readonly isHeld: (claim: UndoneClaim) => boolean;
+  /** Whether this worker knows of a claim. */
+  readonly isKnown: (claim: UndoneClaim) => boolean;
   /** Whether a handler of this job runs in this process, or a claim of it waits for a slot. */
   readonly isHere: (jobId: JobId) => boolean;
   readonly leaseMsOf: (kind: string) => number;
@@ -21,22 +22,22 @@ export interface LostClaimsOptions {
  *
  * Leaves alone what is here, since others would start it beside. Returns whether nothing was left.
  */
-export async function undoLostClaims(options: LostClaimsOptions): Promise<boolean> {
-  const { store, worker, clock, isHeld, isHere, leaseMsOf, handBack } = options;
+export async function undoUnknownClaims(options: UndoUnknownClaimsOptions): Promise<boolean> {
+  const { store, worker, clock, isKnown, isHere, leaseMsOf, handBack } = options;
   const holders = [{ worker, overdueOnly: false }];
   let known = 0;
   for (;;) {
     const limit = batchLimit + known;
     const { claims } = await store.findStale({ holders, orphans: false, limit });
-    const lost = claims.filter((claim) => !isHeld(claim));
-    const undone = lost.filter(({ jobId }) => !isHere(jobId));
+    const unknown = claims.filter((claim) => !isKnown(claim));
+    const undone = unknown.filter(({ jobId }) => !isHere(jobId));
     for (const { jobId, runCount, kind, leaseExpiresAt } of undone) {
       const leaseEndsAt = clock.now() + leaseMsOf(kind);
       handBack({ jobId, runCount, kind: null, leaseExpiresAt, leaseEndsAt });
     }
     // What has just been handed back is held until the store confirms it, so a further look sees it as known.
     known = claims.length;
-    if (claims.length < limit) return undone.length === lost.length;
+    if (claims.length < limit) return undone.length === unknown.length;
   }
 }
 

@@ -2,7 +2,7 @@ import type { JobId, StaleClaim } from "@venturi/core";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { UnstartedClaim } from "./hand-back.ts";
 import { HeldClaims } from "./held-claims.ts";
-import { stillHeld, undoLostClaims } from "./lost-claims.ts";
+import { stillHeld, undoUnknownClaims } from "./listed-claims.ts";
 import { ManualClock } from "./testing/manual-clock.ts";
 import { idOf, staleClaim } from "./testing/stale-claims.ts";
 
@@ -27,11 +27,11 @@ const claimOf = (name: string, leaseEndsMs = 1_000, runCount = 1) =>
   staleClaim(name, worker, { runCount, leaseExpiresAt: new Date(leaseEndsMs) });
 
 const look = () =>
-  undoLostClaims({
+  undoUnknownClaims({
     store,
     worker,
     clock: new ManualClock(),
-    isHeld: (claim) => held.knows(claim),
+    isKnown: (claim) => held.knows(claim),
     isHere: (jobId) => here.has(jobId),
     leaseMsOf: () => 60_000,
     handBack: (claim) => {
