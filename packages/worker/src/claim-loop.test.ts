@@ -5,6 +5,7 @@ import { type KindSlots, Slots } from "./slots.ts";
 import { ManualClock } from "./testing/manual-clock.ts";
 import { recordingLogger } from "./testing/recording-logger.ts";
 import { type Deferred, deferred } from "./testing/signals.ts";
+import { take } from "./testing/take.ts";
 
 const none: ClaimResult = { jobs: [], waitMs: null, blocked: false };
 
@@ -57,7 +58,7 @@ function loopWith({ concurrency = 4, pollMaxMs = 30_000 }): void {
     onAnswerLost: () => answerLost(),
     onBatch: ({ jobs }) => {
       batches.push(jobs.length);
-      for (const { id } of jobs) slots.take(kind, id);
+      for (const { id } of jobs) take(slots, kind, id);
     },
   });
   slots.onFree(() => loop.roomMade());

@@ -34,7 +34,10 @@ export interface DispatcherOptions extends Omit<HandlerCallerOptions, "onUncalle
 /** Starts the handlers of what was claimed as slots allow, and says how each run ended. */
 export class Dispatcher {
   readonly #options: DispatcherOptions;
+  /** Runs whose handlers did not end with their call: most that do nothing asynchronous never come here. */
   readonly #running = new Set<Run>();
+  /** The run whose handler is being called. */
+  #calling: Run | null = null;
   readonly #buffer: ClaimBuffer<Run>;
   readonly #caller: HandlerCaller;
   readonly #burst: StartBurst;
@@ -63,14 +66,14 @@ export class Dispatcher {
 
   /** Handlers that have not ended. */
   get running(): number {
-    return this.#running.size;
+    return this.#running.size + (this.#calling === null ? 0 : 1);
   }
 
   /** How many of these had started by an instant. */
   runningSince(instant: number): number {
     let count = 0;
     // In the order of their starts.
-    for (const { startedAt } of this.#running) {
+    for (const { startedAt } of this.#started()) {
       if (startedAt > instant) break;
       count += 1;
     }
@@ -79,7 +82,7 @@ export class Dispatcher {
 
   /** Claims whose handlers have not ended, or not started. */
   runs(): Run[] {
-    return [...this.#running, ...this.#buffer.waiting()];
+    return [...this.#started(), ...this.#buffer.waiting()];
   }
 
   /** Whether this claim waits for a slot. */
@@ -123,13 +126,13 @@ export class Dispatcher {
     this.#burst.stop();
     this.#buffer.stop();
     this.giveUpWaiting();
-    for (const run of [...this.#running]) run.abort(reason);
+    for (const run of this.#started()) run.abort(reason);
   }
 
   /** Ends the runs of all handlers that still go on, as released; what they come to is dropped. */
   release(): void {
     const { onEnd, onUnstarted } = this.#options;
-    for (const run of [...this.#running]) {
+    for (const run of this.#started()) {
       if (run.isReleased) continue;
       run.isReleased = true;
       if (run.context === null) onUnstarted(run.job, run.leaseEndsAt);
@@ -164,7 +167,7 @@ export class Dispatcher {
 
   /** Resolves when no handler runs. */
   idle(): Promise<void> {
-    if (this.#running.size === 0) return Promise.resolve();
+    if (this.running === 0) return Promise.resolve();
     return new Promise((resolve) => this.#whenIdle.push(resolve));
   }
 
@@ -175,8 +178,7 @@ export class Dispatcher {
     const { slots, leases, ahead, services, lastBeatAt, workerTimeoutMs } = this.#options;
     const { clock } = services;
     const deadAt = lastBeatAt() + workerTimeoutMs;
-    while (this.#buffer.size > 0 && slots.hasFree) {
-      const now = clock.now();
+    for (let now = clock.now(); this.#buffer.size > 0 && slots.hasFree; ) {
       if (!this.#burst.goesOn(now)) break;
       const run = this.#buffer.shift() as Run;
       // It may have waited for too long while others were started, or be an earlier claim's that still runs.
@@ -190,13 +192,26 @@ export class Dispatcher {
       }
       ahead.busy(now);
       run.startedAt = now;
-      slots.start(run.registration.slots, run.job.id);
-      this.#running.add(run);
-      leases.watch(run);
+      slots.start();
+      this.#calling = run;
       this.#caller.call(run);
+      if (run.hasEnded) {
+        now = run.endedAt;
+        continue;
+      }
+      this.#calling = null;
+      this.#running.add(run);
+      slots.goesOn(run.job.id);
+      leases.watch(run);
+      now = clock.now();
     }
     this.#isStarting = false;
     if (this.#running.size === 0) ahead.idle(clock.now());
+  }
+
+  /** In the order of their starts. */
+  #started(): Run[] {
+    return this.#calling === null ? [...this.#running] : [...this.#running, this.#calling];
   }
 
   /** A claim does not start: it is undone. */
@@ -223,12 +238,16 @@ export class Dispatcher {
     const now = services.clock.now();
     run.hasEnded = true;
     run.endedAt = now;
-    this.#running.delete(run);
-    leases.release(run);
+    if (this.#calling === run) {
+      this.#calling = null;
+    } else {
+      this.#running.delete(run);
+      leases.release(run);
+    }
     ahead.ended(now - run.startedAt, now);
     slots.free(run.registration.slots, run.job.id);
     this.#fill();
-    if (this.#running.size > 0) return;
+    if (this.running > 0 || this.#whenIdle.length === 0) return;
     const waiters = this.#whenIdle;
     this.#whenIdle = [];
     for (const resolve of waiters) resolve();

@@ -46,12 +46,13 @@ export class HandlerCaller {
   /** Calls the handler of a run at once, unless what it is given has to be waited for. */
   call(run: Run): void {
     const { task } = run.registration;
-    const decodeCarry = (): MaybePromise<unknown> => task.decodeCarry(run.job.carry);
     let payload: MaybePromise<unknown>;
     let carry: MaybePromise<unknown>;
     try {
       payload = task.decodePayload(run.job.payload);
-      carry = isPromise(payload) ? payload.then(decodeCarry) : decodeCarry();
+      carry = isPromise(payload)
+        ? payload.then(() => task.decodeCarry(run.job.carry))
+        : task.decodeCarry(run.job.carry);
     } catch (error) {
       this.#options.onEnd(run, undecodable(error));
       return;

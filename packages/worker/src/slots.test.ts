@@ -2,6 +2,7 @@ import type { ClaimPlan } from "@venturi/core";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Slots } from "./slots.ts";
+import { take } from "./testing/take.ts";
 
 const turn = { counter: 0, ratio: null };
 const jobsOf = (kind: string, count: number) => Array.from({ length: count }, () => ({ kind }));
@@ -18,7 +19,7 @@ describe("what is asked for", () => {
     const slots = new Slots(8);
     slots.addKind("a", 2);
     const b = slots.addKind("b", null);
-    for (const id of ["1", "2", "3"]) slots.take(b, id);
+    for (const id of ["1", "2", "3"]) take(slots, b, id);
     const kinds = [
       { kind: "a", limit: 2 },
       { kind: "b", limit: 5 },
@@ -30,7 +31,7 @@ describe("what is asked for", () => {
     const slots = new Slots(8);
     const a = slots.addKind("a", 1);
     slots.addKind("b", null);
-    slots.take(a, "1");
+    take(slots, a, "1");
     expect(slots.plan(turn)?.kinds.map(({ kind }) => kind)).toEqual(["b"]);
     slots.bar("1");
     expect(slots.plan(turn)?.kinds.map(({ kind }) => kind)).toEqual(["b"]);
@@ -40,7 +41,7 @@ describe("what is asked for", () => {
 
   test("is nothing while all slots are busy", () => {
     const slots = new Slots(1);
-    slots.take(slots.addKind("a", null), "1");
+    take(slots, slots.addKind("a", null), "1");
     expect(slots.plan(turn)).toBeNull();
   });
 });
@@ -55,7 +56,7 @@ describe("jobs claimed ahead of a slot", () => {
   test("are not asked for while all slots are busy and over half of them wait", () => {
     const slots = new Slots(2);
     const a = slots.addKind("a", null);
-    for (const id of ["1", "2"]) slots.take(a, id);
+    for (const id of ["1", "2"]) take(slots, a, id);
     for (let n = 0; n < 3; n += 1) slots.reserve(a);
     expect(slots.plan(turn, 4)).toBeNull();
     slots.giveUp(a);
@@ -65,10 +66,11 @@ describe("jobs claimed ahead of a slot", () => {
   test("count towards the cap of their kind, until they are given up", () => {
     const slots = new Slots(4);
     const a = slots.addKind("a", 3);
-    slots.take(a, "1");
+    take(slots, a, "1");
     for (let n = 0; n < 2; n += 1) slots.reserve(a);
     expect(slots.plan(turn, 8)).toBeNull();
-    slots.start(a, "2");
+    slots.start();
+    slots.goesOn("2");
     expect(slots.plan(turn, 8)).toBeNull();
     slots.giveUp(a);
     expect(slots.plan(turn, 8)).toMatchObject({ kinds: [{ kind: "a", limit: 1 }] });
@@ -95,7 +97,7 @@ describe("whether asking again is worth a statement", () => {
     const a = slots.addKind("a", 2);
     slots.addKind("b", null);
     answer(slots, slots.plan(turn), jobsOf("a", 2));
-    for (const id of ["1", "2"]) slots.take(a, id);
+    for (const id of ["1", "2"]) take(slots, a, id);
     expect(slots.plan(turn)).toBeNull();
     slots.free(a, "1");
     expect(slots.plan(turn)?.kinds[0]).toEqual({ kind: "a", limit: 1 });
@@ -119,7 +121,7 @@ describe("whether asking again is worth a statement", () => {
     const slots = new Slots(8);
     const a = slots.addKind("a", 1);
     slots.addKind("b", null);
-    slots.take(a, "1");
+    take(slots, a, "1");
     answer(slots, slots.plan(turn), []);
     expect(slots.plan(turn)).toBeNull();
     slots.free(a, "1");
@@ -133,7 +135,7 @@ describe("jobs that must not be claimed", () => {
     const a = slots.addKind("a", null);
     const freed: boolean[] = [];
     slots.onFree((mayClaimAgain) => freed.push(mayClaimAgain));
-    for (const id of ["1", "2"]) slots.take(a, id);
+    for (const id of ["1", "2"]) take(slots, a, id);
     slots.bar("1");
     expect(slots.barred()).toEqual(["1"]);
     slots.free(a, "2");
@@ -181,7 +183,7 @@ test("whatever starts and ends, neither concurrency nor a cap is ever exceeded",
             left -= count;
             for (let i = 0; i < count; i += 1) {
               const id = `${next++}`;
-              slots.take(of, id);
+              take(slots, of, id);
               running.push({ kind: of, id });
             }
           }

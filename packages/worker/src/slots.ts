@@ -15,7 +15,9 @@ export interface KindSlots extends KindLoad {
 export class Slots {
   readonly concurrency: number;
   readonly #kinds: KindSlots[] = [];
-  readonly #running = new Set<JobId>();
+  #running = 0;
+  /** Of those that run, the jobs whose handlers did not end with their call. */
+  readonly #goingOn = new Set<JobId>();
   /** Running jobs whose claim was lost: they must not be claimed before their handlers end. */
   readonly #barred = new Set<JobId>();
   #ahead = 0;
@@ -32,11 +34,12 @@ export class Slots {
   }
 
   get running(): number {
-    return this.#running.size;
+    return this.#running;
   }
 
+  /** Whether a handler of this job goes on that was called earlier. */
   isRunning(jobId: JobId): boolean {
-    return this.#running.has(jobId);
+    return this.#goingOn.has(jobId);
   }
 
   /** Jobs claimed that have not started. */
@@ -45,7 +48,7 @@ export class Slots {
   }
 
   get hasFree(): boolean {
-    return this.#running.size < this.concurrency;
+    return this.#running < this.concurrency;
   }
 
   /** A job has been claimed: its place is kept until it starts, or is given up. */
@@ -60,16 +63,15 @@ export class Slots {
     this.#ahead -= 1;
   }
 
-  /** The handler of a job that was claimed starts. */
-  start(kind: KindSlots, jobId: JobId): void {
-    this.giveUp(kind);
-    this.take(kind, jobId);
+  /** The handler of a job that was claimed is called: its place is a slot now. */
+  start(): void {
+    this.#ahead -= 1;
+    this.#running += 1;
   }
 
-  /** A handler starts. */
-  take(kind: KindSlots, jobId: JobId): void {
-    kind.taken += 1;
-    this.#running.add(jobId);
+  /** The handler has been called, and has not ended. */
+  goesOn(jobId: JobId): void {
+    this.#goingOn.add(jobId);
   }
 
   /** Whom to tell that a handler has ended, and whether its job was kept from being claimed until now. */
@@ -80,13 +82,14 @@ export class Slots {
   /** A handler has ended. */
   free(kind: KindSlots, jobId: JobId): void {
     kind.taken -= 1;
-    this.#running.delete(jobId);
-    this.#onFree(this.#barred.delete(jobId));
+    this.#running -= 1;
+    this.#goingOn.delete(jobId);
+    this.#onFree(this.#barred.size > 0 && this.#barred.delete(jobId));
   }
 
   /** The claim of a job is lost: it is not to be claimed while its handler runs. */
   bar(jobId: JobId): void {
-    if (this.#running.has(jobId)) this.#barred.add(jobId);
+    if (this.#goingOn.has(jobId)) this.#barred.add(jobId);
   }
 
   /** Jobs that must not be claimed now. */
@@ -109,7 +112,7 @@ export class Slots {
    * is; when there is none; and while all slots are busy and what has been claimed ahead is over half of it.
    */
   plan(turn: Turn, ahead = 0): ClaimPlan | null {
-    const inAll = this.#running.size + this.#ahead;
+    const inAll = this.#running + this.#ahead;
     const free = this.concurrency + ahead - inAll;
     if (free < 1 || (inAll >= this.concurrency && this.#ahead > ahead / 2)) return null;
     // A claim is worth its statement only if a kind that has room may have jobs waiting.
