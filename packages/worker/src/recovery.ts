@@ -5,7 +5,6 @@ import {
   type JobId,
   type Logger,
   type Recovery,
-  readDatabaseFault,
   type StaleClaim,
   type WorkerId,
   type WorkerStore,
@@ -14,6 +13,7 @@ import type { CancelTimer, Clock } from "./clock.ts";
 import { doubled } from "./growing-delay.ts";
 import type { Beat } from "./heartbeat.ts";
 import { hasNothingToDoWithItems } from "./refusal.ts";
+import { RefusedClaims } from "./refused-claims.ts";
 import { Trouble } from "./trouble.ts";
 
 /** A scan reads at most this many claims. */
@@ -104,8 +104,7 @@ export class RecoveryService {
   #silent = new Map<WorkerId, Silence>();
   /** Dead workers all of whose claims have been recovered. */
   #cleared = new Set<WorkerId>();
-  /** Claims that the store refused to recover, one by one. */
-  readonly #refused = new Set<string>();
+  readonly #refused: RefusedClaims;
   #own: OwnClaim[] = [];
   #stopped = false;
   #working: Promise<void> | null = null;
@@ -113,6 +112,8 @@ export class RecoveryService {
   /** No scan before. */
   #nextScanAt = Number.NEGATIVE_INFINITY;
   #sweepAt = Number.POSITIVE_INFINITY;
+  /** The last sweep did not come to the end. */
+  #sweepGoesOn = false;
   #sweepIntervalMs = leastSweepIntervalMs;
   /** Among how many live workers the wait for the next sweep is shared. */
   #sweepers = 1;
@@ -125,6 +126,7 @@ export class RecoveryService {
     const { clock, logger } = options;
     this.#options = options;
     this.#trouble = new Trouble({ clock, logger, doing: "recover stale claims" });
+    this.#refused = new RefusedClaims(logger);
   }
 
   /** Starts with a sweep, unless others are there to make it sooner or later; resolves after it. */
@@ -311,12 +313,14 @@ export class RecoveryService {
     const startedAt = clock.now();
     this.#nextScanAt = startedAt + scanIntervalMs;
     this.#cleared.clear();
-    this.#refused.clear();
+    // Those that it could not get past may be before others that it has not come to yet.
+    if (!this.#sweepGoesOn) this.#refused.forget();
     const holders = [...this.#holders(), { worker, overdueOnly: true }];
     const found = await this.#findAndRecover(holders, true);
     this.#looked(holders, startedAt, found);
     const took = clock.now() - startedAt;
     this.#sweepIntervalMs = Math.max(leastSweepIntervalMs, took * sweepShare);
+    this.#sweepGoesOn = !found.isComplete;
     this.#sweepAfter(found.isComplete ? this.#roundMs() : scanIntervalMs);
   }
 
@@ -343,7 +347,7 @@ export class RecoveryService {
     const signal = this.#abort.signal;
     const limit = scanLimit + this.#refused.size;
     const { claims } = await store.findStale({ holders, orphans, limit, signal });
-    const fresh = claims.filter((claim) => !this.#refused.has(keyOf(claim)) && !isWaiting?.(claim));
+    const fresh = claims.filter((claim) => !this.#refused.has(claim) && !isWaiting?.(claim));
     return {
       claims: fresh,
       applied: await this.#recover(fresh),
@@ -359,7 +363,11 @@ export class RecoveryService {
     const recoveries = claims.map((claim, index) =>
       decideRecovery(claim, backoffs[index] as Backoff, jitterFraction),
     );
-    return this.#apply(recoveries, claims);
+    try {
+      return await this.#apply(recoveries, claims);
+    } finally {
+      this.#refused.tell();
+    }
   }
 
   async #apply(
@@ -384,10 +392,7 @@ export class RecoveryService {
       if (hasNothingToDoWithItems(error) || this.#stopped || only === undefined) throw error;
       if (recoveries.length === 1) {
         // One row that cannot be updated must not stop the others.
-        const { jobId, runCount } = only;
-        const { message } = readDatabaseFault(error);
-        logger.error("the store refuses to recover a claim", { jobId, runCount, error: message });
-        this.#refused.add(keyOf(only));
+        this.#refused.add(only, error);
         return [false];
       }
       const middle = Math.ceil(recoveries.length / 2);
@@ -396,8 +401,4 @@ export class RecoveryService {
       return [...first, ...second];
     }
   }
-}
-
-function keyOf({ jobId, runCount }: { readonly jobId: string; readonly runCount: number }): string {
-  return `${jobId} ${runCount}`;
 }
