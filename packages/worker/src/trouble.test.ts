@@ -76,3 +76,13 @@ test("a success after failures is logged once, and the waits start again", () =>
   ]);
   expect(trouble.failed(refused())).toBe(first);
 });
+
+test("what fails and succeeds in turns is logged once a minute, however often it does", async () => {
+  for (let at = 0; at < 10 * 60_000; at += 100) {
+    trouble.failed(refused());
+    trouble.succeeded();
+    await clock.advance(100);
+  }
+  expect(records).toHaveLength(20);
+  expect(records[2]?.fields).toMatchObject({ unlogged: 599 });
+});

@@ -29,6 +29,8 @@ export class Trouble {
   #logged = "";
   #loggedAt = Number.NEGATIVE_INFINITY;
   #unlogged = 0;
+  /** An operator was told of it, and not yet that it is over. */
+  #isNews = false;
 
   constructor(options: TroubleOptions) {
     this.#options = options;
@@ -63,6 +65,7 @@ export class Trouble {
       logger.warn(`could not ${doing}, trying again`, fields);
       this.#logged = identity;
       this.#loggedAt = now;
+      this.#isNews = true;
       this.#unlogged = 0;
     }
     return this.#delay.next();
@@ -71,10 +74,10 @@ export class Trouble {
   succeeded(): void {
     if (this.#delay.tries === 0) return;
     const { logger, doing } = this.#options;
-    logger.info(`can ${doing} again`, { failures: this.#delay.tries });
+    // What comes and goes, again and again, is told of once in a while as well.
+    if (this.#isNews) logger.info(`can ${doing} again`, { failures: this.#delay.tries });
+    this.#isNews = false;
     this.#delay.reset();
-    this.#logged = "";
-    this.#unlogged = 0;
   }
 }
 
