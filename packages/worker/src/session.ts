@@ -118,7 +118,10 @@ class Session {
       isBrief: once,
       onBeat: (beat) => {
         this.#recovery.report(beat);
-        if (!beat.wasSilent) return;
+        if (!beat.wasSilent) {
+          this.#claimCheck.checkIfDue();
+          return;
+        }
         this.#dispatcher.giveUpWaiting();
         this.#claimCheck.check();
       },
