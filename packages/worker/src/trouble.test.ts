@@ -1,4 +1,4 @@
-import { VenturiError } from "@venturi/core";
+import { toDatabaseError, VenturiError } from "@venturi/core";
 import { beforeEach, describe, expect, test } from "vitest";
 import { ManualClock } from "./testing/manual-clock.ts";
 import { type LogRecord, recordingLogger } from "./testing/recording-logger.ts";
@@ -46,6 +46,15 @@ describe("while a call keeps failing", () => {
     trouble.failed(refused());
     expect(records).toHaveLength(2);
     expect(records[1]?.fields).toMatchObject({ unlogged: 99 });
+  });
+
+  test("an error is the same whatever number of items it was met with", () => {
+    for (let n = 1; n <= 50; n += 1) {
+      const cause = Object.assign(new Error("sorry, too many clients"), { code: "53300" });
+      trouble.failed(toDatabaseError(cause, { doing: `settle ${n} runs`, prefix: "venturi" }));
+    }
+    expect(records).toHaveLength(1);
+    expect(records[0]?.fields["error"]).toContain("settle 1 runs: sorry");
   });
 
   test("another error is logged at once", () => {

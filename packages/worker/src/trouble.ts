@@ -50,7 +50,7 @@ export class Trouble {
   failed(error: unknown): number {
     const { clock, logger, doing } = this.#options;
     const fault = readDatabaseFault(error);
-    const identity = `${fault.sqlState ?? ""} ${fault.message}`;
+    const identity = `${fault.sqlState ?? ""} ${whatWasSaid(error)}`;
     const now = clock.now();
     if (identity === this.#logged && now - this.#loggedAt < logWindowMs) {
       this.#unlogged += 1;
@@ -84,4 +84,10 @@ export class Trouble {
 /** Whether the same call may succeed when it is made again. */
 export function isRetryable(error: unknown): boolean {
   return isVenturiError(error) ? error.isRetryable : readDatabaseFault(error).isRetryable;
+}
+
+/** What the database or its driver said; not what was being done, which counts what it was done to. */
+export function whatWasSaid(error: unknown): string {
+  const isWrapped = isVenturiError(error) && error.cause !== undefined;
+  return readDatabaseFault(isWrapped ? error.cause : error).message;
 }

@@ -1,4 +1,4 @@
-import { type SettleVerdict, VenturiError } from "@venturi/core";
+import { type SettleVerdict, toDatabaseError, VenturiError } from "@venturi/core";
 import { beforeEach, describe, expect, test } from "vitest";
 import { ManualClock } from "./testing/manual-clock.ts";
 import { type LogRecord, recordingLogger } from "./testing/recording-logger.ts";
@@ -236,6 +236,24 @@ describe("an error that all items meet alike", () => {
       throw error();
     };
   };
+  test("is the same however many items a store says that it was writing", async () => {
+    answer = (names) => {
+      const cause = Object.assign(new Error("not now"), { code: "P0001" });
+      throw toDatabaseError(cause, { doing: `settle ${names.length} runs`, prefix: "venturi" });
+    };
+    for (let n = 0; n < 500; n += 1) add("a", { leaseMs: 600_000 });
+    await clock.advance(29_000);
+    const before = sent.length;
+    expect(before).toBeLessThan(30);
+    for (let n = 0; n < 20; n += 1) {
+      add("b", { leaseMs: 600_000 });
+      await clock.advance(29_000);
+    }
+    // Once every half minute, when it is split to see whether all fail alike, and one every four seconds.
+    expect(sent.length - before).toBeLessThan(20 * 25);
+    expect(warnings().length).toBeLessThanOrEqual(11);
+  });
+
   const kinds: [string, () => unknown][] = [
     ["a missing right", () => new VenturiError("database", "denied", { sqlState: "42501" })],
     ["a trigger", () => new VenturiError("database", "not now", { sqlState: "P0001" })],
