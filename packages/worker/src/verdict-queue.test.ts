@@ -250,7 +250,7 @@ describe("an error that all items meet alike", () => {
       await clock.advance(29_000);
     }
     // Once every half minute, when it is split to see whether all fail alike, and one every four seconds.
-    expect(sent.length - before).toBeLessThan(20 * 25);
+    expect(sent.length - before).toBeLessThan(20 * 20);
     expect(warnings().length).toBeLessThanOrEqual(11);
   });
 
