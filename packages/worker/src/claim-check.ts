@@ -1,6 +1,7 @@
 import type { Logger, WorkerId, WorkerStore } from "@venturi/core";
-import { readDatabaseFault } from "@venturi/core";
+import type { Clock } from "./clock.ts";
 import type { Run } from "./run.ts";
+import { Trouble } from "./trouble.ts";
 
 /** How many claims a worker may hold besides those of running handlers and yet be listed in full. */
 const spareClaims = 1_000;
@@ -8,6 +9,7 @@ const spareClaims = 1_000;
 export interface ClaimCheckOptions {
   readonly store: Pick<WorkerStore, "findStale">;
   readonly worker: WorkerId;
+  readonly clock: Clock;
   readonly logger: Logger;
   /** Claims whose handlers have not ended, or not started. */
   readonly claims: () => readonly Run[];
@@ -21,27 +23,42 @@ export interface ClaimCheckOptions {
  */
 export class ClaimCheck {
   readonly #options: ClaimCheckOptions;
+  readonly #trouble: Trouble;
   readonly #abort = new AbortController();
   #checking: Promise<void> | null = null;
+  /** There is reason to look that came after the last look began, or that look failed. */
+  #isDue = false;
 
   constructor(options: ClaimCheckOptions) {
+    const { clock, logger } = options;
     this.#options = options;
+    const doing = "look which runs still hold their claims";
+    this.#trouble = new Trouble({ clock, logger, doing });
   }
 
-  /** Looks now, unless it is looking already. Tells by `onLost`. */
+  /** Looks now, or once more if it is looking already: what that sees may be older than the reason. Tells by `onLost`. */
   check(): void {
-    const { logger } = this.#options;
-    if (this.#checking !== null || this.#abort.signal.aborted) return;
-    this.#checking = this.#look()
-      .catch((error: unknown) => {
-        if (this.#abort.signal.aborted) return;
-        logger.warn("could not look which runs still hold their claims", {
-          error: readDatabaseFault(error).message,
-        });
-      })
-      .finally(() => {
+    this.#isDue = true;
+    this.checkIfDue();
+  }
+
+  /** Looks if the last look failed. To be called when the store has been heard of. */
+  checkIfDue(): void {
+    if (!this.#isDue || this.#checking !== null || this.#abort.signal.aborted) return;
+    this.#isDue = false;
+    this.#checking = this.#look().then(
+      () => {
         this.#checking = null;
-      });
+        this.#trouble.succeeded();
+        this.checkIfDue();
+      },
+      (error: unknown) => {
+        this.#checking = null;
+        this.#isDue = true;
+        // Tried again with a later beat, so the wait does not matter.
+        if (!this.#abort.signal.aborted) this.#trouble.failed(error);
+      },
+    );
   }
 
   async stop(): Promise<void> {

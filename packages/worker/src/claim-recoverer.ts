@@ -3,11 +3,11 @@ import {
   decideRecovery,
   type Logger,
   type Recovery,
-  readDatabaseFault,
   type StaleClaim,
   type WorkerStore,
 } from "@venturi/core";
 import { hasNothingToDoWithItems } from "./refusal.ts";
+import { RefusedClaims } from "./refused-claims.ts";
 
 /** How many of the recovered jobs one log record names. */
 const loggedIds = 10;
@@ -31,13 +31,13 @@ export interface ClaimRecovererOptions {
 export class ClaimRecoverer {
   readonly #options: ClaimRecovererOptions;
   readonly #signal: AbortSignal;
-  /** Claims that the store refused to recover, one by one. */
-  readonly #refused = new Set<string>();
+  readonly #refused: RefusedClaims;
 
   /** Once `signal` aborts, nothing is tried any more. */
   constructor(options: ClaimRecovererOptions, signal: AbortSignal) {
     this.#options = options;
     this.#signal = signal;
+    this.#refused = new RefusedClaims(options.logger);
   }
 
   /** How many claims the store has refused to recover. */
@@ -46,12 +46,12 @@ export class ClaimRecoverer {
   }
 
   isRefused(claim: StaleClaim): boolean {
-    return this.#refused.has(keyOf(claim));
+    return this.#refused.has(claim);
   }
 
   /** What was refused may be tried once more. */
   forgetRefused(): void {
-    this.#refused.clear();
+    this.#refused.forget();
   }
 
   /** Returns which of them were recovered. */
@@ -63,7 +63,11 @@ export class ClaimRecoverer {
     const recoveries = claims.map((claim, index) =>
       decideRecovery(claim, backoffs[index] as Backoff, jitterFraction),
     );
-    return this.#apply(recoveries, claims);
+    try {
+      return await this.#apply(recoveries, claims);
+    } finally {
+      this.#refused.tell();
+    }
   }
 
   async #apply(
@@ -78,7 +82,11 @@ export class ClaimRecoverer {
     } catch (error) {
       const [only] = recoveries;
       if (hasNothingToDoWithItems(error) || this.#signal.aborted || only === undefined) throw error;
-      if (recoveries.length === 1) return [this.#refuse(only, error)];
+      if (recoveries.length === 1) {
+        // One row that cannot be updated must not stop the others.
+        this.#refused.add(only, error);
+        return [false];
+      }
       const middle = Math.ceil(recoveries.length / 2);
       const first = await this.#apply(recoveries.slice(0, middle), claims.slice(0, middle));
       const second = await this.#apply(recoveries.slice(middle), claims.slice(middle));
@@ -101,18 +109,4 @@ export class ClaimRecoverer {
     });
     onRecovered();
   }
-
-  /** One row that cannot be updated must not stop the others. */
-  #refuse(recovery: Recovery, error: unknown): false {
-    const { jobId, runCount } = recovery;
-    const { message } = readDatabaseFault(error);
-    const fields = { jobId, runCount, error: message };
-    this.#options.logger.error("the store refuses to recover a claim", fields);
-    this.#refused.add(keyOf(recovery));
-    return false;
-  }
-}
-
-function keyOf({ jobId, runCount }: { readonly jobId: string; readonly runCount: number }): string {
-  return `${jobId} ${runCount}`;
 }

@@ -78,6 +78,50 @@ describe("an idle worker stops at once", () => {
     return performance.now() - at;
   };
 
+  test.each(["1m", "0ms", "Infinity"] as const)(
+    "also while its start goes unanswered, with a shutdownTimeout of %s",
+    async (timeout) => {
+      let starts = 0;
+      const deaf = wrapStore(store, () => ({
+        startWorker: () => {
+          starts += 1;
+          return unanswered();
+        },
+      }));
+      const shutdownTimeout = timeout === "Infinity" ? Number.POSITIVE_INFINITY : timeout;
+      const worker = new Worker(deaf, { shutdownTimeout }).register(Task, () => undefined);
+      const ended = worker.run();
+      await until(() => starts === 1);
+      await worker.stop();
+      expect(await ended).toEqual({ unreleased: [] });
+    },
+  );
+
+  test("a session that was opened too late is ended all the same", async () => {
+    const mayStart = deferred();
+    let starts = 0;
+    let goodbyes = 0;
+    const slow = wrapStore(store, (plain) => ({
+      startWorker: async (request) => {
+        starts += 1;
+        await mayStart.promise;
+        // The statement was on its way, and nobody could take it back.
+        return plain.startWorker({ ...request, signal: new AbortController().signal });
+      },
+      stopWorker: (request) => {
+        goodbyes += 1;
+        return plain.stopWorker(request);
+      },
+    }));
+    const worker = new Worker(slow).register(Task, () => undefined);
+    const ended = worker.run();
+    await until(() => starts === 1);
+    await worker.stop();
+    await ended;
+    mayStart.resolve();
+    await until(() => goodbyes === 1);
+  });
+
   test.each(["answers it", "does not answer it either"])(
     "also while a beat goes unanswered, and says goodbye to a store that %s",
     async (name) => {

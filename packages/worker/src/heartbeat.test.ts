@@ -306,6 +306,25 @@ describe("whether others took this worker for dead", () => {
     expect(beats.map(({ wasSilent }) => wasSilent)).toEqual([false, true, false]);
   });
 
+  test("yes, after its machine was suspended: the store's clock went on while its own stood still", async () => {
+    let clockMs = 1e12;
+    answer = () => ({ ...quiet, clockMs });
+    await heartbeat().start();
+    for (const ms of [5_000, 36_000, 5_000, 29_000, -600_000, 5_000]) {
+      clockMs += ms;
+      await clock.advance(5_000);
+    }
+    expect(beats.map(({ wasSilent }) => wasSilent)).toEqual([
+      false,
+      false,
+      true,
+      false,
+      false,
+      false,
+      false,
+    ]);
+  });
+
   test("no, after a shorter silence", async () => {
     await heartbeat().start();
     answer = outage;

@@ -127,8 +127,8 @@ export class Heartbeat {
     }
     this.#trouble.succeeded();
     const now = clock.now();
-    const wasSilent = now - this.#steadiness.lastSentAt > workerTimeoutMs;
-    this.#steadiness.answered({ sentAt, now, clockMs: result.clockMs });
+    const unheardMs = this.#steadiness.answered({ sentAt, now, clockMs: result.clockMs });
+    const wasSilent = unheardMs > workerTimeoutMs;
     const silent = this.#judged(result, now);
     const { others = 0 } = result;
     if (!this.#stopped) onBeat({ silent, others, wasSilent });

@@ -376,6 +376,40 @@ test("one job that cannot be settled does not hold up the others: it fails, and 
   expect(entry?.note).toMatch(/settled as completed.*no sevens here/);
 });
 
+test("runs that cannot be settled at all hold up no others, and are settled once they can be", async () => {
+  const backoff = new Backoff({ base: 1, cap: 1 });
+  const Barred = defineTask({ kind: "barred", payload: anything, backoff });
+  const Other = defineTask({ kind: "let through", payload: anything });
+  const barred = await queue.enqueueMany(Array.from({ length: 5 }, (_, n) => Barred({ n })));
+  await database.pool.query(`create function no_barred() returns trigger language plpgsql as $$
+    begin
+      if new.kind_id = (select id from venturi_kinds where name = 'barred') then raise exception 'barred'; end if;
+      return new;
+    end $$`);
+  await database.pool.query(
+    "create trigger no_barred before insert on venturi_journal for each row execute function no_barred()",
+  );
+  const isCompleted = async (id: string) => (await queue.job(id))?.status === "completed";
+  let started = 0;
+  const worker = new Worker(store, { concurrency: 8 })
+    .register(Barred, () => {
+      started += 1;
+    })
+    .register(Other, () => undefined);
+  await running(worker, async () => {
+    await until(() => started === barred.length);
+    for (let n = 0; n < 10; n += 1) {
+      const id = await queue.enqueue(Other({ n }));
+      await until(() => isCompleted(id), { withinMs: 5_000 });
+      await new Promise((resolve) => setTimeout(resolve, 200));
+    }
+    expect(started).toBe(barred.length);
+    await database.pool.query("drop trigger no_barred on venturi_journal");
+    for (const id of barred) await until(() => isCompleted(id), { withinMs: 20_000 });
+  });
+  for (const id of barred) expect(await outcomes(id)).toEqual(["retried", "completed"]);
+}, 60_000);
+
 test("a detached rejection in a handler is the host's to see, and the job completes", async () => {
   const Task = defineTask({ kind: "detached", payload: anything });
   const id = await queue.enqueue(Task({ n: 1 }));

@@ -99,3 +99,15 @@ test("a logger that prints all of its arguments is not given a second one that i
   logger.warn("down", { tries: 1 });
   expect(calls).toEqual([["up"], ["down", { tries: 1 }]]);
 });
+
+test("a logger that is asynchronous may fail as well: nobody hears of it", async () => {
+  const unhandled: unknown[] = [];
+  const note = (error: unknown) => unhandled.push(error);
+  process.on("unhandledRejection", note);
+  const fail = () => Promise.reject(new Error("disk full"));
+  const logger = safeLogger({ debug: fail, info: fail, warn: fail, error: fail });
+  for (const level of ["debug", "info", "warn", "error"] as const) logger[level]("up");
+  await new Promise((resolve) => setImmediate(resolve));
+  process.off("unhandledRejection", note);
+  expect(unhandled).toEqual([]);
+});

@@ -8,6 +8,9 @@ import { isRetryable, Trouble } from "./trouble.ts";
 /** A store is given no longer time than this, in milliseconds: 365 days. */
 const mostMs = 365 * 86_400_000;
 
+/** How long a worker that was told to stop before its session has begun waits for the store, in milliseconds. */
+const answerGraceMs = 1_000;
+
 /** What a worker publishes about itself. */
 export function describeWorker(
   options: ResolvedWorkerOptions<unknown>,
@@ -57,7 +60,7 @@ async function startUnlessStopped(options: OpenSessionOptions): Promise<WorkerId
   await Promise.race([starting.catch(() => undefined), shutdown.requested]);
   if (!shutdown.isRequested) return (await starting).worker;
   const undo = starting.then(({ worker }) => store.stopWorker({ worker }));
-  await settledWithin(clock, shutdown.leftMs(), undo);
+  await settledWithin(clock, Math.min(answerGraceMs, shutdown.leftMs()), undo);
   abort.abort();
   return null;
 }

@@ -357,6 +357,62 @@ describe("one bad row", () => {
   });
 });
 
+test("a sweep gets past more bad rows than it reads at once, and does not try them again and again", async () => {
+  service = recovery({ sweepsFirst: true });
+  stale = Array.from({ length: 2_501 }, (_, index) => claimOf(`${index}`, { holder: me }));
+  let tries = 0;
+  refuse = (recoveries) => {
+    tries += 1;
+    if (recoveries.some(({ jobId }) => jobId !== idOf("2500")))
+      throw new VenturiError("database", "not now", { sqlState: "P0001" });
+  };
+  await service.start();
+  await clock.advance(50_000);
+  expect(recovered.map(({ jobId }) => jobId)).toEqual([idOf("2500")]);
+  expect(tries).toBeLessThan(2 * 2_501 + 10);
+});
+
+describe("what is said of claims that the store refuses to recover", () => {
+  const errors = () => records.filter(({ level }) => level === "error");
+
+  beforeEach(async () => {
+    await service.start();
+    refuse = () => {
+      throw new VenturiError("database", "not now", { sqlState: "P0001" });
+    };
+  });
+
+  test("is one record for all that are met together, which names some of them", async () => {
+    stale = Array.from({ length: 500 }, (_, index) => claimOf(`${index}`));
+    silent();
+    await clock.advance(1_000);
+    expect(errors()).toHaveLength(1);
+    expect(errors()[0]?.fields).toMatchObject({ claims: 500, error: "not now" });
+    expect(errors()[0]?.fields["jobIds"]).toHaveLength(10);
+  });
+
+  test("is not said again at every later look while they are refused", async () => {
+    stale = [claimOf("a")];
+    silent();
+    await clock.advance(1_200_000);
+    expect(errors()).toHaveLength(1);
+    stale = [...stale, claimOf("b")];
+    silent();
+    await clock.advance(300_000);
+    expect(errors().map(({ fields }) => fields["jobIds"])).toEqual([[idOf("a")], [idOf("b")]]);
+  });
+
+  test("nor at every try to recover claims of its own", async () => {
+    stillHeld = new Set(["a", "b"].map(idOf));
+    for (const name of ["a", "b"]) service.recoverOwn(claimOf(name, { holder: me }));
+    await clock.advance(1_200_000);
+    expect(errors().map(({ fields }) => fields["jobIds"])).toEqual([[idOf("a")], [idOf("b")]]);
+    refuse = () => undefined;
+    await clock.advance(60_000);
+    expect(recovered).toHaveLength(2);
+  });
+});
+
 test("claims are not refused one by one because nobody could log in", async () => {
   await service.start();
   stale = Array.from({ length: 8 }, (_, index) => claimOf(`${index}`));

@@ -42,6 +42,8 @@ export class RecoveryService {
   /** No scan before. */
   #nextScanAt = Number.NEGATIVE_INFINITY;
   #sweepAt = Number.POSITIVE_INFINITY;
+  /** The last sweep did not come to the end. */
+  #sweepGoesOn = false;
   #sweepIntervalMs = leastSweepIntervalMs;
   /** Among how many live workers the wait for the next sweep is shared. */
   #sweepers = 1;
@@ -178,13 +180,15 @@ export class RecoveryService {
     const startedAt = clock.now();
     this.#nextScanAt = startedAt + scanIntervalMs;
     this.#silent.forgetCleared();
-    this.#recoverer.forgetRefused();
+    // Those that it could not get past may be before others that it has not come to yet.
+    if (!this.#sweepGoesOn) this.#recoverer.forgetRefused();
     const holders = [...this.#silent.holders(), { worker, overdueOnly: true }];
     const found = await this.#findAndRecover(holders, true);
     const now = clock.now();
     this.#silent.looked(holders, found, { startedAt, now });
     const took = now - startedAt;
     this.#sweepIntervalMs = Math.max(leastSweepIntervalMs, took * sweepShare);
+    this.#sweepGoesOn = !found.isComplete;
     this.#sweepAfter(found.isComplete ? this.#roundMs() : scanIntervalMs);
   }
 

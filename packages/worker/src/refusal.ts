@@ -1,5 +1,5 @@
 import { isVenturiError, readDatabaseFault, type VenturiErrorCode } from "@venturi/core";
-import { isRetryable } from "./trouble.ts";
+import { isRetryable, whatWasSaid } from "./trouble.ts";
 
 /**
  * Classes of SQLSTATEs that say how the connection, its session, the role or the database stands, whatever was to be
@@ -64,6 +64,6 @@ export function isAboutValues(error: unknown): boolean {
 
 /** Two errors of one nature say the same. Without an answer of the server all do, since their texts may hold anything. */
 export function natureOf(error: unknown): string {
-  const { sqlState, message } = readDatabaseFault(error);
-  return isRefusal(error) ? `${sqlState} ${message}` : `${sqlState}`;
+  const { sqlState } = readDatabaseFault(error);
+  return isRefusal(error) ? `${sqlState} ${whatWasSaid(error)}` : `${sqlState}`;
 }

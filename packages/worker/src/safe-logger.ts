@@ -1,14 +1,15 @@
-import type { LogFields, Logger } from "@venturi/core";
+import { isPromise, type LogFields, type Logger } from "@venturi/core";
 
-/** A logger whose faults do not reach the caller: a full disk must not end a worker. */
+/** A logger whose faults do not reach the caller, also not later: a full disk must not end a worker. */
 export function safeLogger(logger: Logger): Logger {
   const guard =
     (level: keyof Logger) =>
     (message: string, fields?: LogFields): void => {
       try {
         // The console would print what is not there.
-        if (fields === undefined) logger[level](message);
-        else logger[level](message, fields);
+        const returned: unknown =
+          fields === undefined ? logger[level](message) : logger[level](message, fields);
+        if (isPromise(returned)) Promise.resolve(returned).catch(() => undefined);
       } catch {
         // There is no better place to report this to.
       }

@@ -85,7 +85,10 @@ class Session implements SessionReactions {
   heard(beat: Beat): void {
     const { recovery, dispatcher, claimCheck } = this.#services;
     recovery.report(beat);
-    if (!beat.wasSilent) return;
+    if (!beat.wasSilent) {
+      claimCheck.checkIfDue();
+      return;
+    }
     dispatcher.giveUpWaiting();
     claimCheck.check();
   }

@@ -39,8 +39,8 @@ export class Steadiness {
     return this.#lastSentAt;
   }
 
-  /** Hears that a beat was answered. */
-  answered({ sentAt, now, clockMs }: Answer): void {
+  /** Hears that a beat was answered; returns for how long the others may have heard nothing, in milliseconds. */
+  answered({ sentAt, now, clockMs }: Answer): number {
     // From the sending: an answer that lay there while this process stood still says nothing of the time since.
     const ms = now - this.#lastSentAt;
     this.#lastSentAt = sentAt;
@@ -49,6 +49,8 @@ export class Steadiness {
     if (stoodMs > ms + stepMs) this.#startedAt = now;
     const rest = this.#gaps.filter((gap) => gap.ms > ms && now - gap.endedAt < 2 * gap.ms);
     this.#gaps = [...rest, { ms, endedAt: now }];
+    // The store's clock has gone on while this machine was suspended; its own may have stood still.
+    return Number.isNaN(stoodMs) ? ms : Math.max(ms, stoodMs);
   }
 
   /** Since when there has been no time without an answer of more than half of a worker's timeout. */

@@ -1,4 +1,4 @@
-import { VenturiError } from "@venturi/core";
+import { toDatabaseError, VenturiError } from "@venturi/core";
 import { beforeEach, describe, expect, test } from "vitest";
 import { ManualClock } from "./testing/manual-clock.ts";
 import { type LogRecord, recordingLogger } from "./testing/recording-logger.ts";
@@ -48,6 +48,15 @@ describe("while a call keeps failing", () => {
     expect(records[1]?.fields).toMatchObject({ unlogged: 99 });
   });
 
+  test("an error is the same whatever number of items it was met with", () => {
+    for (let n = 1; n <= 50; n += 1) {
+      const cause = Object.assign(new Error("sorry, too many clients"), { code: "53300" });
+      trouble.failed(toDatabaseError(cause, { doing: `settle ${n} runs`, prefix: "venturi" }));
+    }
+    expect(records).toHaveLength(1);
+    expect(records[0]?.fields["error"]).toContain("settle 1 runs: sorry");
+  });
+
   test("another error is logged at once", () => {
     trouble.failed(refused());
     trouble.failed(new VenturiError("database", "read-only", { sqlState: "25006" }));
@@ -75,4 +84,14 @@ test("a success after failures is logged once, and the waits start again", () =>
     "can claim jobs again",
   ]);
   expect(trouble.failed(refused())).toBe(first);
+});
+
+test("what fails and succeeds in turns is logged once a minute, however often it does", async () => {
+  for (let at = 0; at < 10 * 60_000; at += 100) {
+    trouble.failed(refused());
+    trouble.succeeded();
+    await clock.advance(100);
+  }
+  expect(records).toHaveLength(20);
+  expect(records[2]?.fields).toMatchObject({ unlogged: 599 });
 });

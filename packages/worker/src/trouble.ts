@@ -29,6 +29,8 @@ export class Trouble {
   #logged = "";
   #loggedAt = Number.NEGATIVE_INFINITY;
   #unlogged = 0;
+  /** An operator was told of it, and not yet that it is over. */
+  #isNews = false;
 
   constructor(options: TroubleOptions) {
     this.#options = options;
@@ -48,7 +50,7 @@ export class Trouble {
   failed(error: unknown): number {
     const { clock, logger, doing } = this.#options;
     const fault = readDatabaseFault(error);
-    const identity = `${fault.sqlState ?? ""} ${fault.message}`;
+    const identity = `${fault.sqlState ?? ""} ${whatWasSaid(error)}`;
     const now = clock.now();
     if (identity === this.#logged && now - this.#loggedAt < logWindowMs) {
       this.#unlogged += 1;
@@ -63,6 +65,7 @@ export class Trouble {
       logger.warn(`could not ${doing}, trying again`, fields);
       this.#logged = identity;
       this.#loggedAt = now;
+      this.#isNews = true;
       this.#unlogged = 0;
     }
     return this.#delay.next();
@@ -71,14 +74,20 @@ export class Trouble {
   succeeded(): void {
     if (this.#delay.tries === 0) return;
     const { logger, doing } = this.#options;
-    logger.info(`can ${doing} again`, { failures: this.#delay.tries });
+    // What comes and goes, again and again, is told of once in a while as well.
+    if (this.#isNews) logger.info(`can ${doing} again`, { failures: this.#delay.tries });
+    this.#isNews = false;
     this.#delay.reset();
-    this.#logged = "";
-    this.#unlogged = 0;
   }
 }
 
 /** Whether the same call may succeed when it is made again. */
 export function isRetryable(error: unknown): boolean {
   return isVenturiError(error) ? error.isRetryable : readDatabaseFault(error).isRetryable;
+}
+
+/** What the database or its driver said; not what was being done, which counts what it was done to. */
+export function whatWasSaid(error: unknown): string {
+  const isWrapped = isVenturiError(error) && error.cause !== undefined;
+  return readDatabaseFault(isWrapped ? error.cause : error).message;
 }

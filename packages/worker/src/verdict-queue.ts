@@ -16,7 +16,7 @@ const mostFailedMs = 30_000;
 
 /** So many items that fail alike, with nothing written yet, are not to blame. */
 const alikeItems = 3;
-/** How long a batch that fails as one did that was found alike is not split again, in milliseconds. */
+/** How long one that fails as those did that were found alike stands for all, in milliseconds. */
 const splitAgainMs = 30_000;
 
 /** Something to be written about one claim. */
@@ -149,12 +149,33 @@ export class VerdictQueue<Item extends ClaimWrite> {
 
   async #send(batch: readonly Item[]): Promise<void> {
     const sent: Sent<Item> = { written: 0, failed: [], untried: [] };
-    await this.#write(batch, sent);
+    const scout = this.#scoutOf(batch);
+    if (scout === null) {
+      await this.#write(batch, sent);
+    } else {
+      const rest = batch.filter((item) => item !== scout);
+      await this.#write([scout], sent, rest);
+      if (!this.#cancelPause && !this.#abandoned) await this.#write(rest, sent);
+    }
     if (!this.#abandoned && sent.failed.length > 0) this.#judge(sent);
   }
 
-  /** Writes what can be written now, and notes which items fail by themselves. */
-  async #write(batch: readonly Item[], sent: Sent<Item>): Promise<void> {
+  /**
+   * While items fail alike one goes before the others, so that these need neither fail with it nor be split: of those
+   * that were tried least the newest, since it may be that only what came with those that were tried fails.
+   */
+  #scoutOf(batch: readonly Item[]): Item | null {
+    if (this.#alike !== null && this.#options.clock.now() >= this.#alike.until) this.#alike = null;
+    if (this.#alike === null || batch.length < 2) return null;
+    return batch.reduce((least, item) => (item.tries <= least.tries ? item : least));
+  }
+
+  /** Writes what can be written now, and notes which items fail by themselves; if all is to wait, `rest` does too. */
+  async #write(
+    batch: readonly Item[],
+    sent: Sent<Item>,
+    rest: readonly Item[] = [],
+  ): Promise<void> {
     const { send, trouble } = this.#options;
     let verdicts: readonly SettleVerdict[];
     try {
@@ -162,8 +183,10 @@ export class VerdictQueue<Item extends ClaimWrite> {
     } catch (error) {
       if (this.#abandoned) return;
       const [only] = batch;
-      if (hasNothingToDoWithItems(error) || this.#isKnown(error))
-        this.#pause(batch, trouble.failed(error));
+      const isKnown = this.#isKnown(error);
+      if (isKnown && only !== undefined && batch.length === 1) only.tries += 1;
+      if (isKnown || hasNothingToDoWithItems(error))
+        this.#pause([...rest, ...batch], trouble.failed(error));
       else if (batch.length > 1) await this.#halve(batch, sent);
       else if (only !== undefined) sent.failed.push({ item: only, error });
       return;
@@ -205,10 +228,17 @@ export class VerdictQueue<Item extends ClaimWrite> {
       return;
     }
     if (this.#isAlike(sent)) {
+      const all = [...untried, ...items];
+      if (all.every((item) => this.#told.has(item))) {
+        // Each of them has been refused while others were not, so these need not wait with them.
+        for (const item of all) this.#again(item, mostFailedMs);
+        return;
+      }
       const isOne = failed.length === 1;
       if (!isOne) this.#alike = { as: natureOf(firstError), until: clock.now() + splitAgainMs };
+      for (const item of items) item.tries += 1;
       // Those that were tried come last, so that others are tried when this is split once more.
-      this.#pause([...untried, ...items], trouble.failed(firstError));
+      this.#pause(all, trouble.failed(firstError));
       return;
     }
     const passing = failed.find(({ error }) => isPatient && !isRefusal(error));
