@@ -1,4 +1,6 @@
+import { defineTask, Merge } from "@venturi/core";
 import pg from "pg";
+import * as v from "valibot";
 import { describe, expect, it } from "vitest";
 import { Queue } from "./queue.ts";
 import { Count } from "./testing/tasks.ts";
@@ -64,4 +66,22 @@ it("an executor that answers with something else is told what is missing", async
     const queue = new Queue({ query } as never);
     await expect(queue.enqueue(Count({ n: 1 }))).rejects.toMatchObject({ code: "database" });
   }
+});
+
+it.each([
+  ["no rows", { rows: [] }],
+  ["rows that are none", {}],
+  ["the rows themselves", []],
+])("so is one that answers a merge function with %s", async (_, answer) => {
+  const Sum = defineTask({
+    kind: "sum",
+    payload: v.number(),
+    dedupKey: () => "total",
+    merge: (incoming, existing) => Merge.with(incoming + existing.payload),
+  });
+  const queue = new Queue({ query: async () => answer } as never);
+  await expect(queue.enqueue(Sum(1))).rejects.toMatchObject({
+    code: "database",
+    message: expect.stringContaining("pass what runs { query(text, params) }"),
+  });
 });

@@ -41,7 +41,7 @@ export function sqlPort(runner: Runner, names: Names, logger: Logger): MergingPo
     async findCandidates(keys, wait) {
       const params = [encodeMergeKeys(keys, wait)];
       try {
-        return decodeMergeCandidates(keys, await runner.run({ ...candidates, params }));
+        return decodeMergeCandidates(keys, toRows(await runner.run({ ...candidates, params })));
       } catch (error) {
         throw toDatabaseError(error, { doing: "read what may be merged with", prefix });
       }

@@ -34,7 +34,7 @@ import {
 import type { Clock } from "./manual-clock.ts";
 import { claim } from "./memory/claiming.ts";
 import { enqueue, findCandidates, isKnown } from "./memory/enqueuing.ts";
-import { beat, findStale, liveWorkers, startWorker, stopWorker } from "./memory/liveness.ts";
+import { beat, findStale, presentWorkers, startWorker, stopWorker } from "./memory/liveness.ts";
 import { cancel, cleanup, queryJobs, readJournal, retry, stats } from "./memory/operating.ts";
 import { toJobRecord } from "./memory/records.ts";
 import { extendLease, handBack, recover, settle } from "./memory/settling.ts";
@@ -191,9 +191,12 @@ export class MemoryStore implements Store<never>, Notifier {
     };
   }
 
-  /** Wakes sleeping workers that could oversleep one of these instants. */
+  /**
+   * Wakes sleeping workers that could oversleep one of these instants. Also those that look silent, as all do when the
+   * clock has just jumped forward.
+   */
   #wakeFor(instants: readonly (number | null)[]): void {
-    const pollMax = liveWorkers(this.#tables).map(({ pollMaxMs }) => pollMaxMs);
+    const pollMax = presentWorkers(this.#tables).map(({ pollMaxMs }) => pollMaxMs);
     const horizon = this.#tables.after(Math.max(0, ...pollMax));
     if (instants.some((at) => at !== null && at <= horizon)) this.#wake();
   }

@@ -49,8 +49,7 @@ export function claimAll(n: Names): Statement {
 ), seen as materialized (
   select s.job_id, p.kind_id, p.room from kind p cross join lateral (
     select q.job_id from ${n.of("queue")} q
-    where q.kind_id = p.kind_id and not q.scheduled and ${isFree("q")}
-      and q.job_id <> all ($7::uuid[])
+    where q.kind_id = p.kind_id and not q.scheduled and ${isFree("q", "$7")}
     order by q.priority, q.seq limit least(p.room, $2::int4)::int8 + 1) s
   limit $2::int8 + 1
 ), state as materialized (

@@ -8,17 +8,22 @@ const leastOwnLeaseMs = 100;
 export const mostLeaseMs = 3e12;
 
 /**
- * Whether nobody holds a row, and it may run once more. The planner, which has no statistics of it, expects of a bare
- * "is null" that it holds for one row in two hundred: so few that collecting and sorting the whole backlog seems as
- * good as reading its first rows in order. Of a case it expects that it holds for every second.
+ * Whether nobody holds a row, it may run once more, and is none of those that the claim is not to bring. The planner,
+ * which has no statistics of it, expects of a bare "is null" that it holds for one row in two hundred: so few that
+ * collecting and sorting the whole backlog seems as good as reading its first rows in order. Of a case it expects that
+ * it holds for every second; so it does of a subquery beside it, which is why that is in there.
+ *
+ * A subquery, since on every version it is looked up in a hash, by a kept plan too: an array would be compared one by
+ * one, thousands of them with thousands of rows.
  */
-export function isFree(row: string): string {
-  return `case when ${row}.claimed_by is null then ${row}.run_count < 2147483647 else false end`;
+export function isFree(row: string, excluded: string): string {
+  return `case when ${row}.claimed_by is null
+        then ${row}.run_count < 2147483647 and ${row}.job_id not in (select unnest(${excluded}::uuid[])) else false end`;
 }
 
 /**
- * The same of a row that is looked up by its id, and that it waits for no moment. In one case, since a bare
- * `not scheduled` lets the planner walk the index of the ready rather than look up the id.
+ * Whether nobody holds a row that is looked up by its id, it may run once more, and waits for no moment. In one case,
+ * since a bare `not scheduled` lets the planner walk the index of the ready rather than look up the id.
  */
 export function isReady(row: string): string {
   return `case when ${row}.scheduled then false else ${row}.claimed_by is null and ${row}.run_count < 2147483647 end`;

@@ -31,7 +31,7 @@ import { began, beganOnce, told, walked } from "./walk.ts";
 export function claim(n: Names): Statement {
   const claimable = (pair: string, position: string) =>
     `q.kind_id = ${pair}.kind_id and q.priority = ${pair}.tier and not q.scheduled
-      and ${position} and ${isFree("q")} and q.job_id <> all ($15::uuid[])`;
+      and ${position} and ${isFree("q", "$15")}`;
   /** Behind the first that the probe found, so that what lies before it is walked once. */
   const ready = (pair: string) => claimable(pair, `q.seq >= ${pair}.first`);
   /** Whether a kind is worth a probe of each tier: unless it is known to be empty, looked at without its marks. */

@@ -143,10 +143,20 @@ describe("a job that is not due yet", () => {
     expect(await notifications()).toEqual([noHint]);
   });
 
-  it("does not count workers that have stopped or gone silent", async () => {
-    await store.stopWorker({ worker: await startWorker(store, { pollMaxMs: 100_000 }) });
+  it("counts workers that look silent, as all do when the clock has just jumped", async () => {
     await startWorker(store, { pollMaxMs: 100_000, workerTimeoutMs: 1_000 });
+    await pool.query("update venturi_workers set beat_at = beat_at - interval '7 days'");
+    await inMs(60_000);
+    expect(await notifications()).toEqual([noHint]);
+  });
+
+  it("does not count workers that have stopped or been given up", async () => {
+    const options = { pollMaxMs: 100_000, workerTimeoutMs: 1_000 };
+    await store.stopWorker({ worker: await startWorker(store, options) });
+    const worker = await startWorker(store, options);
     await pool.query("update venturi_workers set beat_at = beat_at - interval '2 s'");
+    const holders = [{ worker, overdueOnly: false }];
+    await store.findStale({ holders, orphans: false, limit: 1 });
     await inMs(60_000);
     expect(await notifications()).toEqual([]);
   });

@@ -150,8 +150,10 @@ export function notify(n: Names, condition: string): string {
   return `(select pg_notify(${n.literal(n.prefix)}, '${noHint}') from ${n.of("meta")} m where m.notify and ${condition})`;
 }
 
-/** The moment until which sleeping workers could oversleep: what is due by then is worth a NOTIFY. */
+/**
+ * The moment until which sleeping workers could oversleep: what is due by then is worth a NOTIFY. All count that have
+ * neither stopped nor been given up, whenever they have beaten: a clock that has just jumped makes every beat look old.
+ */
 export function horizon(n: Names): string {
-  return `(select ${after(n, "coalesce(max(w.poll_max_ms), 0)")} from ${n.of("workers")} w
-    where w.stopping_at is null and ${silentAt(n)} > ${n.of("clock")}())`;
+  return `(select ${after(n, "coalesce(max(w.poll_max_ms), 0)")} from ${n.of("workers")} w where w.stopping_at is null)`;
 }

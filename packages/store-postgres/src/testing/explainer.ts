@@ -7,6 +7,7 @@ export interface PlanNode {
   readonly "Node Type": string;
   readonly "Relation Name"?: string;
   readonly "Index Name"?: string;
+  readonly Filter?: string;
   readonly "Subplan Name"?: string;
   readonly "CTE Name"?: string;
   readonly "Actual Rows"?: number;

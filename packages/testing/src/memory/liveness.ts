@@ -81,11 +81,14 @@ export function deadHolder(tables: Tables, worker: WorkerId): boolean {
   return row === undefined || deadAt(row) <= tables.now();
 }
 
-/** Workers that are there and not silent for their whole timeout. */
+/** Workers that have neither stopped nor been given up, whenever they have beaten. */
+export function presentWorkers(tables: Tables): readonly WorkerRow[] {
+  return [...tables.workers.values()].filter((row) => row.stoppingAt === null);
+}
+
+/** Those of them that are not silent for their whole timeout. */
 export function liveWorkers(tables: Tables): readonly WorkerRow[] {
-  return [...tables.workers.values()].filter(
-    (row) => row.stoppingAt === null && deadAt(row) > tables.now(),
-  );
+  return presentWorkers(tables).filter((row) => deadAt(row) > tables.now());
 }
 
 export function findStale(

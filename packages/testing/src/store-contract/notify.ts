@@ -82,6 +82,27 @@ export const notifyTopic: Topic = {
       },
     },
     {
+      name: "a clock that jumps past everybody's last beat keeps no such job from waking",
+      needs: ["notifications", "clock"],
+      check: async (bench) => {
+        const worker = await bench.worker({ pollMaxMs: 60_000 });
+        await bench.add();
+        const run = await bench.claimOne(worker);
+        const { wakesBy, close } = await listen(bench);
+        try {
+          await bench.advance(7 * 86_400_000);
+          holds(await wakesBy(() => bench.add({ delayMs: 30_000 })), "a new job wakes");
+          const delayMs = 30_000;
+          holds(
+            await wakesBy(() => bench.settle(run, "paused", { delayMs })),
+            "a paused one wakes",
+          );
+        } finally {
+          await close();
+        }
+      },
+    },
+    {
       name: "a closed subscription is called no more",
       needs: ["notifications"],
       check: async (bench) => {

@@ -338,12 +338,11 @@ ${singlePath(n)}${plainPath(n)}  else
   end if;
 
   -- Once a call, and only if a worker could sleep past it: NOTIFY takes a database-wide lock at commit. Jobs that are
-  -- due need no look at the workers, and a plan of its own for each clock would take longer than the look.
+  -- due need no look at the workers. All count that have neither stopped nor been given up, whenever they have beaten:
+  -- a clock that has just jumped makes every beat look old.
   if v_soonest > v_clock then
     if v_soonest > v_clock + make_interval(secs => coalesce((
-        select least(greatest(max(w.poll_max_ms), 0), 3e14) / 1000 from ${n.of("workers")} w
-        where w.stopping_at is null and greatest(least(w.beat_at, v_clock), 'epoch')
-          + make_interval(secs => least(greatest(w.worker_timeout_ms, 0), 3e14) / 1000) > (select v_clock)), 0)) then
+        select least(greatest(max(w.poll_max_ms), 0), 3e14) / 1000 from ${n.of("workers")} w where w.stopping_at is null), 0)) then
       v_soonest := null;
     end if;
   end if;
