@@ -357,13 +357,13 @@ export class Claimer {
   #learn(request: ClaimRequest, { jobs, last, found, tookMs }: Learnt): void {
     const isDear = this.#budget.isDear(tookMs);
     const now = this.#now();
-    const taken = countByKind(jobs);
+    // Where there was room for more, what waits has been tried, and somebody has locked it.
+    const tried = jobs.length < request.limit ? countByKind(jobs) : null;
     for (const { kind, limit } of request.kinds) {
       const id = this.#kinds.id(kind);
       const known = found?.isPaused(id) === false ? found : null;
       if (known === null && !last.has(id)) continue;
-      // Where there was room for more, what waits has been tried, and somebody has locked it.
-      const wasTried = jobs.length < request.limit && (taken.get(kind) ?? 0) < limit;
+      const wasTried = tried !== null && (tried.get(kind) ?? 0) < limit;
       const freeTo = wasTried ? known?.lastSeq : undefined;
       for (const tier of tiers) {
         const clearTo = known?.readyClearTo(id, tier);

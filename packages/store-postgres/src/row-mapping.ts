@@ -1,6 +1,7 @@
 import {
   type ClaimedJob,
   dateOf,
+  FAR_FUTURE_MS,
   fromUuid,
   type JobRecord,
   type JobStatus,
@@ -61,10 +62,19 @@ export function toClaimedJob(row: Row, terms: ClaimTerms): ClaimedJob {
     headers: headers === null ? null : readHeaders(headers),
     runCount: row["run_count"] as number,
     failureCount: more?.failure_count ?? 0,
-    latencyMs: row["latency_ms"] as number,
+    latencyMs: latencyMs(row["due_s"] as number, terms.claimedMs),
     leaseMs,
     leaseExpiresAt: dateOf(terms.claimedMs + leaseMs),
   };
+}
+
+/**
+ * How long a job has been due, in whole microseconds: reckoned out here, since the server would take longer to. Of rows
+ * that were written by hand any instant is brought between 1970 and the far date.
+ */
+function latencyMs(dueSeconds: number, claimedMs: number): number {
+  const dueMs = Math.min(Math.max(dueSeconds * 1_000, 0), FAR_FUTURE_MS);
+  return Math.round((claimedMs - dueMs) * 1_000) / 1_000;
 }
 
 export function toStaleClaim(row: Row): StaleClaim {

@@ -64,7 +64,7 @@ export class Settling {
       places.push(place);
       ids.push(toUuid(settlement.jobId));
     }
-    const values = [worker, `{${ids.join(",")}}`, runCount];
+    const values = [worker, `{${ids.join(",")}}`, runCount, ids.length];
     const statement = this.#statements.settleCompleted;
     const [row] = await this.#database.run(statement, values, doing(settlements));
     if (row?.["applied"] === ids.length) return [];

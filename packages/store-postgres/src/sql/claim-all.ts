@@ -67,7 +67,7 @@ export function claimAll(n: Names): Statement {
 )
 select ${info}, ${noJob} from state v cross join ${beganOnce}
 union all
-select null, ${claimedJob(n)}
+select null, ${claimedJob}
 from claimed c left join lateral (
   select j.payload::text, j.headers::text, coalesce(j.version, 0) as version from ${n.of("jobs")} j
   where ${lookedUp("j.id", "c.job_id")}) b on true`,

@@ -31,7 +31,7 @@ export function claimHinted(n: Names): Statement {
       where q.job_id = any (array(select s.job_id from seen s)) and ${isReady("q")} for update skip locked`,
   )}
 )
-select ${info}, ${claimedJob(n)}
+select ${info}, ${claimedJob}
 from (select 1) one left join seen s on true left join claimed c on true left join lateral (
   select j.payload::text, j.headers::text, coalesce(j.version, 0) as version from ${n.of("jobs")} j
   where ${lookedUp("j.id", "c.job_id")}) b on true`,

@@ -1,5 +1,5 @@
 import type { Names } from "../names.ts";
-import { bounded, epochMs, msSince } from "./statement.ts";
+import { epochMs } from "./statement.ts";
 
 /** A job's own lease is at least this long, in milliseconds. */
 const leastOwnLeaseMs = 100;
@@ -56,19 +56,17 @@ export function claimUpdate(n: Names, jobIds: string): string {
 
 /** The columns of {@link claimedJob} in the row that comes first and holds for all of them. */
 export const noJob = `null::text as job_id, null::int4 as kind_id, null::int4 as priority, null::float8 as seq, null::int4 as run_count,
-  null::float8 as latency_ms, null::text as payload, null::text as more`;
+  null::float8 as due_s, null::text as payload, null::text as more`;
 
 /**
  * The columns of a claimed row (`c`) and its body (`b`), few as they are: each is read for every job. What most jobs
  * have nothing of comes together as `more`, JSON text, which is null for these.
  */
-export function claimedJob(n: Names): string {
-  return `c.job_id::text, c.kind_id, c.priority::int4, c.seq::float8, c.run_count,
-  ${msSince(n, bounded("c.visible_at"))} as latency_ms, b.payload,
+export const claimedJob = `c.job_id::text, c.kind_id, c.priority::int4, c.seq::float8, c.run_count,
+  date_part('epoch', c.visible_at) as due_s, b.payload,
   case when c.failure_count <> 0 or c.carry is not null or c.own_lease_ms is not null or b.headers is not null or b.version <> c.version
     then json_build_object('failure_count', c.failure_count, 'carry', c.carry::text, 'own_lease_ms', c.own_lease_ms,
       'headers', b.headers, 'stale', b.version <> c.version)::text end as more`;
-}
 
 /**
  * The column `info`, JSON text: what holds for all jobs of a claim. `members` are pairs of a name and an SQL

@@ -107,6 +107,8 @@ export function claim(n: Names): Statement {
   select s.job_id, p.kind_id, p.tier, s.seq from quota z join present p on p.kind_id = z.kind_id and p.tier = z.tier
   cross join lateral (
     select q.job_id, q.seq from ${n.of("queue")} q where ${ready("p")} order by q.seq limit z.n for update skip locked) s
+), counted as materialized (
+  select count(*)::int4 as n from picked
 ), spare as materialized (
   -- What had no quota, or filled it, while another kind or tier could not fill its own. A walk does not pass over
   -- what its own transaction has locked: it goes on behind the last row taken.
@@ -114,25 +116,28 @@ export function claim(n: Names): Statement {
     p.room - (select count(*) from picked x where x.kind_id = p.kind_id) as room
   from present p left join quota z on z.kind_id = p.kind_id and z.tier = p.tier cross join lateral (
     select count(*) as n, max(x.seq) as last from picked x where x.kind_id = p.kind_id and x.tier = p.tier) t
-  where (select count(*) from picked) < $2::int4 and t.n >= coalesce(z.n, 0)
+  where (select c.n from counted c) < $2::int4 and t.n >= coalesce(z.n, 0)
 ), spilled as materialized (
   select s.job_id, p.kind_id, p.tier, s.seq, p.room from (select * from spare order by tier) p cross join lateral (
     select q.job_id, q.seq from ${n.of("queue")} q where ${claimable("p", "q.seq > p.last")} order by q.seq
     limit least(p.room, $2::int4) for update skip locked) s
-  limit $2::int4 - (select count(*) from picked)
-), taken as materialized (
-  select p.job_id, p.kind_id, p.tier from picked p
-  union all
+  limit $2::int4 - (select c.n from counted c)
+), placed as materialized (
   select s.job_id, s.kind_id, s.tier from (
     select s.*, row_number() over (partition by s.kind_id order by s.tier, s.seq) as place from spilled s) s
   where s.place <= s.room
+), taken as not materialized (
+  -- Read where it stands: nearly always it is all that was picked, of which a copy would be for nothing.
+  select p.job_id, p.kind_id, p.tier from picked p
+  union all
+  select p.job_id, p.kind_id, p.tier from placed p
 ), claimed as (
   ${claimUpdate(n, "select t.job_id from taken t")}
 ), held as materialized (
   select 1 from present p cross join lateral (
     select 1 from ${n.of("queue")} q where ${ready("p")} order by q.seq limit 1
     offset (select count(*) from taken x where x.kind_id = p.kind_id and x.tier = p.tier)) s
-  where (select count(*) from taken) < $2::int4
+  where (select c.n from counted c) + (select count(*) from placed) < $2::int4
     and (select count(*) from taken x where x.kind_id = p.kind_id) < p.room
   union all
   select 1 from due d where (select count(*) from taken x where x.kind_id = d.kind_id) < d.room
@@ -141,7 +146,7 @@ export function claim(n: Names): Statement {
 -- Everything that holds for all of them comes once, in a row of its own and first: a thousand jobs repeat none of it.
 select ${info}, ${noJob} from ${beganOnce}
 union all
-select null, ${claimedJob(n)}
+select null, ${claimedJob}
 -- Each side has a row for every row of the other, so that any join would do. A full one rules out the nested loop,
 -- which the planner would choose for the few rows that it expects.
 from claimed c full join ${n.of("bodies_v1")}(array(select t.job_id from claimed t)) b on b.id = c.job_id`,

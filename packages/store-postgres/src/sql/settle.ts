@@ -75,8 +75,8 @@ from ${heldAndPutBack}`,
  * The array is wrapped, so that the planner does not count on its length, and its ids are found in one walk through
  * the index. Index: `queue_pkey (job_id)`.
  *
- * Parameters: 1 worker · 2 job ids, as the text of an array · 3 run count. Returns how many were applied, and, if that
- * is not all of them, which.
+ * Parameters: 1 worker · 2 job ids, as the text of an array · 3 run count · 4 how many job ids. Returns how many were
+ * applied, and, if that is not all of them, which.
  */
 export function settleCompleted(n: Names): Statement {
   return statement(
@@ -91,7 +91,7 @@ export function settleCompleted(n: Names): Statement {
   select ${n.of("clock")}(), e.claimed_at, e.job_id, e.kind_id, e.run_count, e.failure_count, $1::int4, 'c' from ended e
 )
 select count(*)::int4 as applied,
-  case when count(*) < cardinality($2::text::uuid[]) then array_to_string(array_agg(e.job_id), ' ') end as job_ids
+  case when count(*) < $4::int4 then array_to_string(array_agg(e.job_id), ' ') end as job_ids
 from ended e`,
   );
 }
