@@ -5,6 +5,8 @@ import { number, type Section, spread, table } from "./section.ts";
 const explanations: Readonly<Record<PressureCell["pressure"], string>> = {
   "idle in transaction":
     "A producer keeps jobs waiting; meanwhile another session holds a snapshot and a transaction id, so that no dead row can be cleaned up.",
+  "nobody in transaction":
+    "The control of the one before: the same phases, and no other session. What the rate falls by here it falls by because of all that is kept, written and cleaned up meanwhile.",
   scanners:
     "Four sessions read the system's tables from end to end in REPEATABLE READ transactions, without a pause. The control is the same four over copies made just before, which take as much of the two cores and hold snapshots as well, but touch none of the pages.",
   overload:
@@ -27,6 +29,7 @@ function verdict({ pressure, runs }: PressureCell): string {
   const overload = runs.map(({ phases }) => phases.find(({ name }) => name === "overload"));
   switch (pressure) {
     case "idle in transaction":
+    case "nobody in transaction":
       return `during ÷ before ${spread(phaseRatio(runs, "during", "before"), 2)}`;
     case "scanners":
       return `scanning the tables ÷ scanning copies ${spread(phaseRatio(runs, "scanning the tables", "scanning copies"), 2)}`;

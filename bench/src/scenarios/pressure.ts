@@ -9,7 +9,13 @@ import { Crew } from "./crew.ts";
 import { type Phase, Phases } from "./phases.ts";
 import { attempt, type Scenario } from "./scenario.ts";
 
-const pressureNames = ["idle in transaction", "scanners", "overload", "burst"] as const;
+const pressureNames = [
+  "idle in transaction",
+  "nobody in transaction",
+  "scanners",
+  "overload",
+  "burst",
+] as const;
 type PressureName = (typeof pressureNames)[number];
 
 export interface PressureRun {
@@ -57,22 +63,37 @@ async function feed(rig: Rig, during: () => Promise<void>): Promise<void> {
   rig.enqueued += await producer.call("endFeed");
 }
 
-/** A session that holds a snapshot and a transaction id: nothing that ends from now on can be cleaned up. */
-async function idleInTransaction(rig: Rig): Promise<null> {
+/** Three phases, of which something may go on in the second. */
+async function beforeDuringAfter(
+  rig: Rig,
+  during: (phase: () => Promise<void>) => Promise<void>,
+): Promise<null> {
   const { phaseMs } = rig.context.sizes.pressure;
   await feed(rig, async () => {
     await rig.phases.run(warmUp, phaseMs / 4);
     await rig.phases.run("before", phaseMs);
+    await during(() => rig.phases.run("during", phaseMs));
+    await rig.phases.run("after", phaseMs);
+  });
+  return null;
+}
+
+/** A session that holds a snapshot and a transaction id: nothing that ends from now on can be cleaned up. */
+function idleInTransaction(rig: Rig): Promise<null> {
+  return beforeDuringAfter(rig, async (phase) => {
     const holder = new pg.Client(rig.site.url);
     await holder.connect();
     await holder.query("begin isolation level repeatable read");
     await holder.query("select pg_current_xact_id()");
-    await rig.phases.run("during", phaseMs);
+    await phase();
     await holder.query("rollback");
     await holder.end();
-    await rig.phases.run("after", phaseMs);
   });
-  return null;
+}
+
+/** The control: the same for as long, and nothing else goes on. */
+function nobodyInTransaction(rig: Rig): Promise<null> {
+  return beforeDuringAfter(rig, (phase) => phase());
 }
 
 /** Sessions that read whole tables in REPEATABLE READ transactions, over and over, while something else goes on. */
@@ -154,6 +175,7 @@ async function burst(rig: Rig): Promise<number> {
 
 const pressures: Readonly<Record<PressureName, (rig: Rig) => Promise<number | null>>> = {
   "idle in transaction": idleInTransaction,
+  "nobody in transaction": nobodyInTransaction,
   scanners,
   overload,
   burst,
