@@ -191,14 +191,15 @@ export class ClaimLoop {
     const { jobs } = result;
     this.#counter += jobs.length;
     slots.learn(plan, jobs);
+    // First of all: somebody may be waiting for what a single job does.
+    if (jobs.length > 0)
+      onBatch({ jobs: inTurns(plan.turn, jobs), sentAt, receivedAt: clock.now() });
+    else if (!this.#stopped) onEmpty?.();
     if (jobs.length < plan.limit) {
       const wait = this.#waitAfter(result);
       // A store may have looked for the hint alone, which puts off no look at everything.
       this.#sleep(hint === undefined ? wait : Math.min(wait, this.#wakesAt - clock.now()));
     }
-    if (jobs.length > 0)
-      onBatch({ jobs: inTurns(plan.turn, jobs), sentAt, receivedAt: clock.now() });
-    else if (!this.#stopped) onEmpty?.();
   }
 
   #ask(plan: ClaimPlan, hint: JobId | undefined): Promise<ClaimResult> {
