@@ -13,6 +13,13 @@ const sourceFirst = {
   environments: { __vitest__: { resolve: { conditions } } },
 };
 
+/**
+ * The files of a run share a process and what it has imported: to start one for each file and import everything anew
+ * takes longer than most files themselves. So a file takes away again what it adds to the process; what the packages
+ * share by the whole process (CONTRIBUTING.md) is shared by the files as it is by an application's parts.
+ */
+const shared = { isolate: false };
+
 /** Ends what hangs. A busy machine may take seconds for what is a matter of milliseconds, such as to start a process. */
 const patient = { expect: { poll: { timeout: 20_000 } } };
 
@@ -27,6 +34,7 @@ export default defineConfig({
           exclude: [...never, "**/*.pg.test.ts"],
           testTimeout: 20_000,
           hookTimeout: 20_000,
+          ...shared,
           ...patient,
         },
       },

@@ -30,16 +30,16 @@ beforeAll(async () => {
   queries = await hotStatements(pool);
   for (const name of verbs) await early.run(queries[name]);
 
-  await addBacklog(pool, { kind: "foreign", count: 200_000, tier: 0, bodies: false });
+  await addBacklog(pool, { kind: "foreign", count: 100_000, tier: 0, bodies: false });
   await addBacklog(pool, {
     kind: "foreign",
-    count: 200_000,
+    count: 100_000,
     tier: 0,
     dueInMs: 3.6e6,
     bodies: false,
   });
   await addBacklog(pool, { kind: "a", count: 100_000 });
-  await addBacklog(pool, { kind: "later", count: 200_000, dueInMs: 3.6e6, bodies: false });
+  await addBacklog(pool, { kind: "later", count: 100_000, dueInMs: 3.6e6, bodies: false });
   await addBacklog(pool, { kind: "due", count: 5_000, dueInMs: -3.6e6 });
   for (const [index, kind] of twelve.entries())
     await addBacklog(pool, { kind, count: 1_000, tier: (index % 3) as 0 | 1 | 2 });
