@@ -1,5 +1,6 @@
 import {
   type ClaimedJob,
+  type ClaimRef,
   type JobId,
   type Logger,
   readDatabaseFault,
@@ -85,6 +86,11 @@ export class HandBack {
   /** Jobs whose claims are being undone: they are not to be claimed before that is over. */
   jobIds(): JobId[] {
     return [...new Set([...this.#claims].map(({ jobId }) => jobId))];
+  }
+
+  /** Whether this claim is being undone. */
+  isUndoing({ jobId, runCount }: ClaimRef): boolean {
+    return [...this.#claims].some((claim) => claim.jobId === jobId && claim.runCount === runCount);
   }
 
   handBack(claim: UnstartedClaim): void {

@@ -24,7 +24,7 @@ export interface RecoveryOptions extends ClaimRecovererOptions, OwnClaimsOptions
   readonly sweepsFirst: boolean;
   /** @defaultValue Math.random */
   readonly random?: () => number;
-  /** Whether a claim of this very worker waits for a slot: it will be handed back, which is no failure of its job. */
+  /** Whether a claim of this very worker waits for a slot or is handed back, which is no failure of its job. */
   readonly isWaiting?: (claim: StaleClaim) => boolean;
 }
 

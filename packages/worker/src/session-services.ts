@@ -59,7 +59,7 @@ export function makeServices(setup: ServicesSetup, on: SessionReactions) {
   const settler = makeSettler(setup, on, basis);
   const handBack = makeHandBack(setup, on);
   const claimCheck = makeClaimCheck(setup, on, dispatcher);
-  const recovery = makeRecovery(setup, on, { ...basis, dispatcher });
+  const recovery = makeRecovery(setup, on, { ...basis, dispatcher, handBack });
   const claimLoop = makeClaimLoop(setup, on, { ...basis, dispatcher, settler, handBack });
   setup.slots.onFree((wasBarred) => on.slotFreed(wasBarred));
   return {
@@ -194,8 +194,9 @@ function makeClaimCheck(
 function makeRecovery(
   setup: ServicesSetup,
   on: SessionReactions,
-  { policy, held, dispatcher }: Basis & { readonly dispatcher: Dispatcher },
+  asked: Basis & { readonly dispatcher: Dispatcher; readonly handBack: HandBack },
 ): RecoveryService {
+  const { policy, held, dispatcher, handBack } = asked;
   const { store, worker, options, once } = setup;
   return new RecoveryService({
     ...common(setup),
@@ -203,7 +204,8 @@ function makeRecovery(
     // With `once` there may be no second chance.
     sweepsFirst: once,
     backoffOf: (claim) => policy.recoveryBackoff(claim),
-    isWaiting: (claim) => claim.holder === worker && dispatcher.isWaiting(claim),
+    isWaiting: (claim) =>
+      claim.holder === worker && (dispatcher.isWaiting(claim) || handBack.isUndoing(claim)),
     stillHeld: (claims) => stillHeld({ store, worker, held: held.size }, claims),
     onRecovery: (claim, recovery) => on.recovered(claim, recovery),
     onRecovered: () => on.mayClaim(),
