@@ -79,6 +79,7 @@ export { type LogFields, type Logger, type PinoLike, pinoLogger, silentLogger } 
 // ══ for adapters and runtimes ════════════════════════════════════════════════════════════════════
 // What follows is used by queues, workers and stores; applications need none of it.
 
+export { toLogger } from "./logger.ts";
 // ── ports ────────────────────────────────────────────────────────────────────────────────────────
 
 export {

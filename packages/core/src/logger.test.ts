@@ -1,6 +1,6 @@
 import { pino } from "pino";
 import { describe, expect, it } from "vitest";
-import { type Logger, pinoLogger, silentLogger } from "./logger.ts";
+import { type LogFields, type Logger, pinoLogger, silentLogger, toLogger } from "./logger.ts";
 
 describe("a logger", () => {
   it("that is silent takes everything and writes nothing", () => {
@@ -27,5 +27,50 @@ describe("a logger", () => {
 
   it("may be the console", () => {
     expect((console satisfies Logger).warn).toBeTypeOf("function");
+  });
+});
+
+const levels = ["debug", "info", "warn", "error"] as const;
+
+describe("a logger that an application has passed", () => {
+  it("and that prints all of its arguments is not given a second one that is not there", () => {
+    const calls: unknown[][] = [];
+    const note = (...args: [string, LogFields?]): void => void calls.push(args);
+    const logger = toLogger({ debug: note, info: note, warn: note, error: note });
+    logger.info("up");
+    logger.warn("down", { tries: 1 });
+    expect(calls).toEqual([["up"], ["down", { tries: 1 }]]);
+  });
+
+  it("may throw: nobody hears of it", () => {
+    const fail = () => {
+      throw new Error("disk full");
+    };
+    const logger = toLogger({ debug: fail, info: fail, warn: fail, error: fail });
+    for (const level of levels) expect(logger[level]("up")).toBeUndefined();
+  });
+
+  it("may be asynchronous and fail: nobody hears of it", async () => {
+    const unhandled: unknown[] = [];
+    const note = (error: unknown) => unhandled.push(error);
+    process.on("unhandledRejection", note);
+    const fail = () => Promise.reject(new Error("disk full"));
+    const logger = toLogger({ debug: fail, info: fail, warn: fail, error: fail });
+    for (const level of levels) logger[level]("up");
+    await new Promise((resolve) => setImmediate(resolve));
+    process.off("unhandledRejection", note);
+    expect(unhandled).toEqual([]);
+  });
+
+  it.each([
+    null,
+    "console",
+    {},
+    { warn: () => undefined },
+    Object.assign(() => undefined, { warn: () => undefined }),
+  ])("is refused where it is none: %j", (value) => {
+    expect(() => toLogger(value)).toThrow(
+      expect.objectContaining({ code: "invalid-argument", argument: "logger" }),
+    );
   });
 });

@@ -1,3 +1,6 @@
+import { invalidArgument, show } from "./errors.ts";
+import { isPromise } from "./schema.ts";
+
 /** Facts that belong to a log record; never payloads, keys or credentials. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
@@ -42,3 +45,41 @@ export const silentLogger: Logger = Object.freeze({
   warn: ignore,
   error: ignore,
 });
+
+const levels = ["debug", "info", "warn", "error"] as const;
+
+/**
+ * A logger that an application has passed, with its faults kept to itself, also later ones: neither a full disk nor a
+ * bug in it must keep anything from being done.
+ *
+ * Throws `invalid-argument` for what is none.
+ */
+export function toLogger(value: unknown, argument = "logger"): Logger {
+  const logger = value as Partial<Logger> | null;
+  if (!logger || !levels.every((level) => typeof logger[level] === "function")) {
+    const hint = "pass { debug, info, warn, error }, or pinoLogger(logger) for pino";
+    throw invalidArgument(argument, `is not a logger (got ${show(value)})`, hint);
+  }
+  return logger === silentLogger ? silentLogger : safely(logger as Logger);
+}
+
+function safely(logger: Logger): Logger {
+  const guard =
+    (level: keyof Logger) =>
+    (message: string, fields?: LogFields): void => {
+      try {
+        // The console would print what is not there.
+        const returned: unknown =
+          fields === undefined ? logger[level](message) : logger[level](message, fields);
+        if (isPromise(returned)) Promise.resolve(returned).catch(ignore);
+      } catch {
+        // There is no better place to report this to.
+      }
+    };
+  return {
+    debug: guard("debug"),
+    info: guard("info"),
+    warn: guard("warn"),
+    error: guard("error"),
+  };
+}

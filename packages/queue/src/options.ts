@@ -6,6 +6,7 @@ import {
   readArgument,
   resolveNames,
   silentLogger,
+  toLogger,
 } from "@venturi/core";
 
 /** How a {@link Queue} reaches the tables that `migrate` made. */
@@ -58,8 +59,5 @@ function checkOptions(options: QueueOptions): ResolvedQueueOptions {
     throw invalidArgument("preparedStatements", "must be true or false", "leave it out for true");
   }
   const { logger = DEFAULT_QUEUE_OPTIONS.logger } = options;
-  if (typeof logger !== "object" || logger === null || typeof logger.warn !== "function") {
-    throw invalidArgument("logger", "is not a logger", "pass { debug, info, warn, error }");
-  }
-  return { names: resolveNames(options), preparedStatements, logger };
+  return { names: resolveNames(options), preparedStatements, logger: toLogger(logger) };
 }

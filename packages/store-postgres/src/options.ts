@@ -6,6 +6,7 @@ import {
   readArgument,
   resolveNames,
   silentLogger,
+  toLogger,
   type VenturiError,
 } from "@venturi/core";
 import pg from "pg";
@@ -136,7 +137,7 @@ function checkOptions(
         ? undefined
         : connectionString("listenConnectionString", listenConnectionString),
     ssl: options.ssl as pg.ClientConfig["ssl"],
-    logger: logger ?? DEFAULT_STORE_OPTIONS.logger,
+    logger: toLogger(logger ?? DEFAULT_STORE_OPTIONS.logger),
   };
 }
 

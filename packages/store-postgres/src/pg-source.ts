@@ -160,13 +160,9 @@ const heard = Symbol.for("venturi.clients-heard");
  */
 function guardPool(pool: PgPoolLike, logger: Logger): void {
   once(pool, guarded, () =>
-    pool.on("error", ({ message }) => {
-      try {
-        logger.warn("an idle database connection was lost", { message });
-      } catch {
-        // A logger that throws must not do what the event itself was kept from doing.
-      }
-    }),
+    pool.on("error", ({ message }) =>
+      logger.warn("an idle database connection was lost", { message }),
+    ),
   );
   const lender = pool as unknown as {
     on(event: "acquire", listener: (client: PgClientLike) => void): unknown;

@@ -13,8 +13,8 @@ import {
 } from "@venturi/core";
 import type { Clock } from "./clock.ts";
 import { claimLost } from "./lease-extender.ts";
+import { loggerWith } from "./logger-with.ts";
 import type { Run } from "./run.ts";
-import { loggerWith } from "./safe-logger.ts";
 
 export interface ContextServices {
   readonly store: Pick<WorkerStore, "readJournal">;

@@ -1,4 +1,4 @@
-import { defineTask, type JobId, type LogFields, type StaleClaim, TaskError } from "@venturi/core";
+import { defineTask, type JobId, type StaleClaim, TaskError } from "@venturi/core";
 import { Queue } from "@venturi/queue";
 import { MemoryStore } from "@venturi/testing";
 import * as v from "valibot";
@@ -6,7 +6,6 @@ import { describe, expect, test } from "vitest";
 import { systemClock } from "./clock.ts";
 import { WorkerEvents } from "./events.ts";
 import { Worker } from "./index.ts";
-import { safeLogger } from "./safe-logger.ts";
 import { recordingLogger } from "./testing/recording-logger.ts";
 import { running } from "./testing/running.ts";
 import { deferred, until } from "./testing/signals.ts";
@@ -89,25 +88,4 @@ test("handlers that did not stop in time are named", async () => {
       fields: { jobs: 1, jobIds: [id] },
     },
   ]);
-});
-
-test("a logger that prints all of its arguments is not given a second one that is not there", () => {
-  const calls: unknown[][] = [];
-  const note = (...args: [string, LogFields?]): void => void calls.push(args);
-  const logger = safeLogger({ debug: note, info: note, warn: note, error: note });
-  logger.info("up");
-  logger.warn("down", { tries: 1 });
-  expect(calls).toEqual([["up"], ["down", { tries: 1 }]]);
-});
-
-test("a logger that is asynchronous may fail as well: nobody hears of it", async () => {
-  const unhandled: unknown[] = [];
-  const note = (error: unknown) => unhandled.push(error);
-  process.on("unhandledRejection", note);
-  const fail = () => Promise.reject(new Error("disk full"));
-  const logger = safeLogger({ debug: fail, info: fail, warn: fail, error: fail });
-  for (const level of ["debug", "info", "warn", "error"] as const) logger[level]("up");
-  await new Promise((resolve) => setImmediate(resolve));
-  process.off("unhandledRejection", note);
-  expect(unhandled).toEqual([]);
 });

@@ -13,6 +13,7 @@ import {
   show,
   silentLogger,
   toLeaseMs,
+  toLogger,
 } from "@venturi/core";
 import type { Prefetch } from "./claim-ahead.ts";
 
@@ -280,17 +281,4 @@ function toName(value: unknown): string {
     );
   }
   return value;
-}
-
-const levels = ["debug", "info", "warn", "error"] as const;
-
-function toLogger(value: unknown): Logger {
-  const logger = value as Partial<Logger> | null;
-  if (logger && levels.every((level) => typeof logger[level] === "function"))
-    return logger as Logger;
-  throw invalidArgument(
-    "logger",
-    "is not a logger",
-    `pass an object with ${levels.join(", ")}, such as console`,
-  );
 }

@@ -15,7 +15,6 @@ import {
 import { systemClock } from "./clock.ts";
 import { HandlerRegistry, type RegisterOptions } from "./handler-registry.ts";
 import { type ResolvedWorkerOptions, resolveWorkerOptions, type WorkerOptions } from "./options.ts";
-import { safeLogger } from "./safe-logger.ts";
 import { workSession } from "./session.ts";
 import { Shutdown } from "./shutdown.ts";
 import { Slots } from "./slots.ts";
@@ -67,9 +66,8 @@ export class Worker<State = undefined, Tx = never> {
   /** Throws `invalid-argument` naming the option that is unknown or unacceptable. Nothing is connected yet. */
   constructor(store: WorkerStore<Tx> & Partial<Notifier>, ...[options]: WorkerArguments<State>) {
     this.#store = readArgument("store", () => checkStore(store));
-    const resolved = resolveWorkerOptions(options);
-    this.#options = { ...resolved, logger: safeLogger(resolved.logger) };
-    const { concurrency, leaseMs, backstop } = resolved;
+    this.#options = resolveWorkerOptions(options);
+    const { concurrency, leaseMs, backstop } = this.#options;
     this.#slots = new Slots(concurrency);
     this.#registry = new HandlerRegistry({ leaseMs, backstop }, this.#slots);
   }
