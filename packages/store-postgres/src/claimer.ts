@@ -2,7 +2,6 @@ import { type ClaimRequest, type ClaimResult, type JobId, toUuid } from "@ventur
 import {
   type Answer,
   type ClaimInfo,
-  countByKind,
   hasRoomLeft,
   inOrder,
   nothing,
@@ -14,10 +13,11 @@ import {
   together,
   vainMs,
 } from "./claim-answer.ts";
-import { beforeDue, PlaceMap, readFound, type WalkFound } from "./claim-found.ts";
+import { PlaceMap, readFound } from "./claim-found.ts";
+import { ClaimStarts } from "./claim-starts.ts";
 import type { Database, Row } from "./database.ts";
 import type { Kinds } from "./kinds.ts";
-import { type Begin, type Mark, Marks, type Tier, tiers } from "./marks.ts";
+import type { Begin, Mark, Tier } from "./marks.ts";
 import type { Names } from "./names.ts";
 import type { OldPlace } from "./old-place.ts";
 import { type ClaimTerms, isStale, toClaimedJob, withBody } from "./row-mapping.ts";
@@ -28,15 +28,7 @@ import { mostLeaseMs } from "./sql/claim-terms.ts";
 import { promote } from "./sql/promote.ts";
 import type { Statement } from "./sql/statement.ts";
 import { fewKinds } from "./sql/walk.ts";
-import { WalkBudget } from "./walk-budget.ts";
-
-/** Before every number that a row can have, also one that was written by hand. */
-const firstSeq: Mark = [-9e18, -9e18, -9e18];
-const firstDue: Mark = [
-  Number.NEGATIVE_INFINITY,
-  Number.NEGATIVE_INFINITY,
-  Number.NEGATIVE_INFINITY,
-];
+import type { WalkBudget } from "./walk-budget.ts";
 
 /**
  * Where a claim brings as many jobs as these, the next one begins behind its marks even if it took everything that
@@ -70,32 +62,20 @@ export class Claimer {
   readonly #bodies: Statement;
   readonly #promote: Statement;
   readonly #now: () => number;
-  readonly #ready = new Marks();
-  readonly #due = new Marks();
-  readonly #budget: WalkBudget;
-  /** What has been put back since the claim under way began, which may have been past it; null: none is under way. */
-  #putBackMeanwhile: OldPlace[] | null = null;
-  /** Whether the claim under way may walk past much: there is something left of its budget. */
-  #mayLook = true;
-  /** Something may be claimable before the marks, and nobody knows where. */
-  #mayHavePassed = false;
-  /** What the last claim was not to bring. */
-  #excluded: ReadonlySet<JobId> = new Set();
+  readonly #starts: ClaimStarts;
   /** When a scheduled job is next due, on the monotonic clock, as far as the last claim knew. */
   #dueAt = Number.POSITIVE_INFINITY;
   /** The last claim took everything that waited. */
   #tookAll = false;
   /** When the last claim began that was not for a hint alone, on the monotonic clock. */
   #lookedAt = Number.NEGATIVE_INFINITY;
-  /** The last claim came back short, though not of hundreds: there is no backlog. */
-  #isCaughtUp = false;
 
   constructor(
     database: Database,
     kinds: Kinds,
     names: Names,
     now: () => number = () => performance.now(),
-    budget: WalkBudget = new WalkBudget(),
+    budget?: WalkBudget,
   ) {
     this.#database = database;
     this.#kinds = kinds;
@@ -105,25 +85,23 @@ export class Claimer {
     this.#bodies = claimedBodies(names);
     this.#promote = promote(names);
     this.#now = now;
-    this.#budget = budget;
+    this.#starts = new ClaimStarts(now, budget);
   }
 
   async claim(asked: ClaimRequest): Promise<ClaimResult> {
     const request = await this.#kinds.known(asked);
     if (request === null) return { jobs: [], waitMs: null, blocked: true };
-    const putBack: OldPlace[] = [];
-    this.#putBackMeanwhile = putBack;
+    this.#starts.claimBegins();
     try {
       const hint = this.#usableHint(request);
       if (hint !== null) return await this.#claimNamed(request, hint);
       return await this.#claimAndLook(request);
     } catch (error) {
       // What it was to look for has not been looked for.
-      this.#mayHavePassed = true;
+      this.#starts.putBack(null);
       throw error;
     } finally {
-      this.#putBackMeanwhile = null;
-      for (const { kindId, tier, seq } of putBack) this.#ready.putBack(kindId, tier, seq);
+      this.#starts.claimEnds();
     }
   }
 
@@ -157,28 +135,21 @@ export class Claimer {
   async #claimAndLook(request: ClaimRequest): Promise<ClaimResult> {
     const now = this.#now();
     this.#lookedAt = now;
-    this.#noticeExclusions(request.exclude);
-    this.#mayLook = this.#budget.allows(now);
-    const begin = this.#begin(request, now);
+    const begin = this.#starts.begin(this.#idsOf(request), request.exclude);
     let answer = await this.#promoteAndClaim(request, begin, this.#dueAt <= now);
     const isBusy = answer.jobs.length >= manyJobs;
     let hasLooked = begin === "start";
     const rest =
       hasLooked || answer.jobs.length >= request.limit ? null : remainder(request, answer.jobs);
     if (rest !== null) {
-      hasLooked = this.#mayLook && !isBusy;
+      hasLooked = this.#starts.mayLook && !isBusy;
       // What lies before the marks waits for the next walk: until then this is no true answer.
       answer = hasLooked
         ? together(answer, await this.#promoteAndClaim(rest, "start", false))
         : { ...answer, held: true };
     }
     const isShort = answer.jobs.length < request.limit;
-    this.#isCaughtUp = isShort && !isBusy;
-    // There is nothing to begin behind, unless looking took long: then the marks are behind all that was looked at.
-    if (this.#isCaughtUp && hasLooked && !this.#budget.isDear(answer.vainMs)) {
-      this.#ready.forget();
-      this.#due.forget();
-    }
+    this.#starts.cameTo({ isCaughtUp: isShort && !isBusy, hasLooked, vainMs: answer.vainMs });
     const { jobs, waitMs, due, held } = answer;
     this.#tookAll = answer.isAll || hasRoomLeft(request, answer);
     this.#dueAt = due ? this.#now() : this.#now() + (waitMs ?? Number.POSITIVE_INFINITY);
@@ -189,33 +160,9 @@ export class Claimer {
     };
   }
 
-  /** A job that may be claimed again stands wherever it stood. */
-  #noticeExclusions(exclude: readonly JobId[] = []): void {
-    const excluded = new Set(exclude);
-    for (const id of this.#excluded) if (!excluded.has(id)) this.#mayHavePassed = true;
-    this.#excluded = excluded;
-  }
-
-  /** Where a claim begins: behind marks if there are any, but for one tier that is to be looked through now and then. */
-  #begin(request: ClaimRequest, now: number): Begin {
-    const mayHavePassed = this.#mayHavePassed;
-    this.#mayHavePassed = false;
-    if (this.#ready.isEmpty && this.#due.isEmpty) return "start";
-    if (this.#mayLook && (this.#isCaughtUp || mayHavePassed)) return "start";
-    if (mayHavePassed) for (const marks of [this.#ready, this.#due]) marks.walkSoon();
-    const ids = this.#idsOf(request);
-    return this.#ready.dueTier(ids, now) ?? this.#due.dueTier(ids, now) ?? "marks";
-  }
-
   /** A row is pending again at its old place, which the next claim is not to pass over; null: any may be. */
   putBack(place: OldPlace | null): void {
-    if (place === null) {
-      this.#mayHavePassed = true;
-      return;
-    }
-    const { kindId, tier, seq } = place;
-    this.#ready.putBack(kindId, tier, seq);
-    this.#putBackMeanwhile?.push(place);
+    this.#starts.putBack(place);
   }
 
   /** Claims; what is due among the scheduled is promoted first, as is known beforehand or found out by the claim. */
@@ -234,7 +181,7 @@ export class Claimer {
   async #claimAllOnce(request: ClaimRequest): Promise<Answer | null> {
     // Should it fail, the next claim is the larger one, whatever the reason was.
     this.#tookAll = false;
-    this.#marks(request, "start");
+    this.#starts.places(this.#idsOf(request), "start");
     const raw = readAnswer(
       await this.#database.run(
         this.#claimAll,
@@ -242,7 +189,7 @@ export class Claimer {
         "claim jobs",
       ),
     );
-    this.#walked(request, "start", raw);
+    if (raw !== null) this.#starts.walked(this.#idsOf(request), "start", vainMs(raw));
     // Where something is due it is promoted first, and then the other statement claims.
     if (raw === null || (raw.info.fits !== true && !raw.info.due)) return null;
     // It says that it has taken all, but not of which kind what is held by others is.
@@ -264,9 +211,8 @@ export class Claimer {
 
   async #claimOnce(request: ClaimRequest, begin: Begin, ignoreDue: boolean): Promise<Answer> {
     const ids = this.#idsOf(request);
-    const { ready, due } = this.#marks(request, begin);
-    // Behind marks that are where they ought to be nobody wants to know, and it costs the server a little.
-    const isLow = this.#mayLook && (this.#ready.isLowered(ids) || this.#due.isLowered(ids));
+    const { ready, due } = this.#starts.places(ids, begin);
+    const areLowered = this.#starts.areLowered(ids);
     const raw = readAnswer(
       await this.#database.run(
         this.#claim,
@@ -278,33 +224,14 @@ export class Claimer {
           ...byTier(due),
           (request.exclude ?? []).map(toUuid),
           ignoreDue ? 1 : 0,
-          begin !== "marks" || isLow ? 1 : 0,
+          begin !== "marks" || areLowered ? 1 : 0,
         ],
         "claim jobs",
       ),
     );
-    if (isLow && begin !== "start") this.#budget.spend(vainMs(raw), this.#now());
-    this.#walked(request, begin, raw);
+    if (raw !== null) this.#starts.walked(ids, begin, vainMs(raw), areLowered);
     // One that stopped at what is due has not looked for what is ready.
     return this.#read(request, raw, ({ due }) => ignoreDue || !due);
-  }
-
-  #marks(request: ClaimRequest, begin: Begin): { readonly ready: Mark[]; readonly due: Mark[] } {
-    const ids = this.#idsOf(request);
-    const start = { begin, mayBeLow: this.#mayLook, now: this.#now() };
-    return {
-      ready: ids.map((id) => this.#ready.starts(id, { ...start, start: firstSeq })),
-      due: ids.map((id) => this.#due.starts(id, { ...start, start: firstDue })),
-    };
-  }
-
-  #walked(request: ClaimRequest, begin: Begin, raw: RawAnswer | null): void {
-    if (begin === "marks" || raw === null) return;
-    const ids = this.#idsOf(request);
-    const now = this.#now();
-    for (const marks of [this.#ready, this.#due])
-      marks.walked(begin === "start" ? null : begin, ids, vainMs(raw), now);
-    if (begin === "start") this.#budget.spend(vainMs(raw), now);
   }
 
   /** Reads the bodies again that a merge had changed while the claim was looking. Rare. */
@@ -348,31 +275,16 @@ export class Claimer {
     jobs.sort(inOrder);
     const found = isWhole(info) ? readFound(info) : null;
     const tookMs = vainMs(raw);
-    this.#learn(request, { jobs, last, found, tookMs });
+    this.#starts.learn({
+      kinds: request.kinds.map(({ kind, limit }) => ({ id: this.#kinds.id(kind), kind, limit })),
+      isCut: jobs.length >= request.limit,
+      jobs,
+      last,
+      found,
+      vainMs: tookMs,
+    });
     const { wait_ms: waitMs, due, held } = info;
     return { jobs, waitMs, due, held, isAll: false, vainMs: tookMs };
-  }
-
-  /** What a claim has brought and found says where the next ones begin. */
-  #learn(request: ClaimRequest, { jobs, last, found, tookMs }: Learnt): void {
-    const isDear = this.#budget.isDear(tookMs);
-    const now = this.#now();
-    // Where there was room for more, what waits has been tried, and somebody has locked it.
-    const tried = jobs.length < request.limit ? countByKind(jobs) : null;
-    for (const { kind, limit } of request.kinds) {
-      const id = this.#kinds.id(kind);
-      const known = found?.isPaused(id) === false ? found : null;
-      if (known === null && !last.has(id)) continue;
-      const wasTried = tried !== null && (tried.get(kind) ?? 0) < limit;
-      const freeTo = wasTried ? known?.lastSeq : undefined;
-      for (const tier of tiers) {
-        const clearTo = known?.readyClearTo(id, tier);
-        this.#ready.ended(id, tier, { last: last.get(id, tier), clearTo, freeTo }, isDear, now);
-        if (known === null) continue;
-        const dueClearTo = known.dueClearTo(id, tier);
-        this.#due.ended(id, tier, { last: undefined, clearTo: dueClearTo }, isDear, now);
-      }
-    }
   }
 
   /** By the kinds' numbers. */
@@ -395,30 +307,23 @@ export class Claimer {
       [
         ids,
         request.kinds.map(({ limit }) => Math.min(limit, request.limit) + excluded),
-        ...byTier(this.#marks(request, begin).due),
+        ...byTier(this.#starts.places(ids, begin).due),
       ],
       "promote scheduled jobs",
     );
-    const now = this.#now();
-    for (const row of rows) {
-      const clearTo = beforeDue(row["first_ms"] as number);
-      const last = beforeDue(row["last_ms"] as number);
-      const tier = row["priority"] as Tier;
-      this.#due.ended(row["kind_id"] as number, tier, { last, clearTo }, false, now);
-    }
+    this.#starts.promoted(
+      rows.map((row) => ({
+        kind: row["kind_id"] as number,
+        tier: row["priority"] as Tier,
+        firstMs: row["first_ms"] as number,
+        lastMs: row["last_ms"] as number,
+      })),
+    );
   }
 
   #idsOf({ kinds }: ClaimRequest): number[] {
     return kinds.map(({ kind }) => this.#kinds.id(kind));
   }
-}
-
-interface Learnt {
-  readonly jobs: readonly Placed[];
-  /** The last job that was brought of each kind and tier. */
-  readonly last: PlaceMap;
-  readonly found: WalkFound | null;
-  readonly tookMs: number;
 }
 
 /** One array per tier, as the statements take them. */
