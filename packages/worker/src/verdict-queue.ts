@@ -1,6 +1,8 @@
 import type { SettleVerdict } from "@venturi/core";
 import type { CancelTimer, Clock } from "./clock.ts";
+import { FailedAlike } from "./failed-alike.ts";
 import { doubled } from "./growing-delay.ts";
+import { LaterItems } from "./later-items.ts";
 import { hasNothingToDoWithItems, isAboutValues, isRefusal, natureOf } from "./refusal.ts";
 import type { Trouble } from "./trouble.ts";
 
@@ -16,9 +18,6 @@ const mostFailedMs = 30_000;
 
 /** So many items that fail alike, with nothing written yet, are not to blame. */
 const alikeItems = 3;
-/** How long one that fails as those did that were found alike stands for all, in milliseconds. */
-const splitAgainMs = 30_000;
-
 /** Something to be written about one claim. */
 export interface ClaimWrite {
   /** Length of the text it carries, for batches of bounded size. */
@@ -72,22 +71,26 @@ export class VerdictQueue<Item extends ClaimWrite> {
   readonly #options: VerdictQueueOptions<Item>;
   readonly #abort = new AbortController();
   #waiting: Item[] = [];
-  /** Items that are tried again by themselves, each not before `at`. */
-  #later: { readonly item: Item; readonly at: number }[] = [];
+  /** Items that are tried again by themselves. */
+  readonly #later: LaterItems<Item>;
   /** Items whose refusal has been told of. */
   readonly #told = new WeakSet<Item>();
-  /** How the last batch failed whose items failed alike. */
-  #alike: { readonly as: string; readonly until: number } | null = null;
+  readonly #alike: FailedAlike;
   #unresolved = 0;
   #sending = false;
   #abandoned = false;
   #cancelSoon: CancelTimer | null = null;
   #cancelPause: CancelTimer | null = null;
-  #cancelLater: CancelTimer | null = null;
   #whenEmpty: (() => void)[] = [];
 
   constructor(options: VerdictQueueOptions<Item>) {
+    const { clock } = options;
     this.#options = options;
+    this.#alike = new FailedAlike(clock);
+    this.#later = new LaterItems(clock, (items) => {
+      this.#waiting.push(...items);
+      this.#schedule();
+    });
   }
 
   /** Items without a final verdict. */
@@ -112,7 +115,7 @@ export class VerdictQueue<Item extends ClaimWrite> {
     this.#abandoned = true;
     this.#cancelSoon?.();
     this.#cancelPause?.();
-    this.#cancelLater?.();
+    this.#later.stop();
     this.#abort.abort();
   }
 
@@ -165,8 +168,7 @@ export class VerdictQueue<Item extends ClaimWrite> {
    * that were tried least the newest, since it may be that only what came with those that were tried fails.
    */
   #scoutOf(batch: readonly Item[]): Item | null {
-    if (this.#alike !== null && this.#options.clock.now() >= this.#alike.until) this.#alike = null;
-    if (this.#alike === null || batch.length < 2) return null;
+    if (batch.length < 2 || !this.#alike.isRecent) return null;
     return batch.reduce((least, item) => (item.tries <= least.tries ? item : least));
   }
 
@@ -183,7 +185,7 @@ export class VerdictQueue<Item extends ClaimWrite> {
     } catch (error) {
       if (this.#abandoned) return;
       const [only] = batch;
-      const isKnown = this.#isKnown(error);
+      const isKnown = this.#alike.isKnown(error);
       if (isKnown && only !== undefined && batch.length === 1) only.tries += 1;
       if (isKnown || hasNothingToDoWithItems(error))
         this.#pause([...rest, ...batch], trouble.failed(error));
@@ -193,7 +195,7 @@ export class VerdictQueue<Item extends ClaimWrite> {
     }
     if (this.#abandoned) return;
     trouble.succeeded();
-    this.#alike = null;
+    this.#alike.end();
     sent.written += batch.length;
     batch.forEach((item, index) => {
       const verdict = verdicts[index] ?? "lost";
@@ -218,7 +220,7 @@ export class VerdictQueue<Item extends ClaimWrite> {
 
   /** What becomes of the items that failed by themselves. */
   #judge(sent: Sent<Item>): void {
-    const { clock, trouble, onRefused, isPatient = true } = this.#options;
+    const { trouble, onRefused, isPatient = true } = this.#options;
     const { written, failed, untried } = sent;
     const items = failed.map(({ item }) => item);
     const [{ error: firstError }] = failed as [Failed<Item>];
@@ -234,8 +236,7 @@ export class VerdictQueue<Item extends ClaimWrite> {
         for (const item of all) this.#again(item, mostFailedMs);
         return;
       }
-      const isOne = failed.length === 1;
-      if (!isOne) this.#alike = { as: natureOf(firstError), until: clock.now() + splitAgainMs };
+      if (failed.length > 1) this.#alike.found(firstError);
       for (const item of items) item.tries += 1;
       // Those that were tried come last, so that others are tried when this is split once more.
       this.#pause(all, trouble.failed(firstError));
@@ -267,15 +268,6 @@ export class VerdictQueue<Item extends ClaimWrite> {
     );
   }
 
-  /** Whether a batch was split for such an error not long ago, and all failed alike. */
-  #isKnown(error: unknown): boolean {
-    if (this.#alike === null) return false;
-    const { as, until } = this.#alike;
-    if (natureOf(error) === as && this.#options.clock.now() < until) return true;
-    this.#alike = null;
-    return false;
-  }
-
   /** After an error that has nothing to do with the items: everything waits. */
   #pause(batch: readonly Item[], ms: number): void {
     const now = this.#options.clock.now();
@@ -302,27 +294,7 @@ export class VerdictQueue<Item extends ClaimWrite> {
     const latest = Math.max(now + firstAgainMs, item.until);
     const at = Math.min(now + doubled(firstAgainMs, mostMs, item.tries), latest);
     item.tries += 1;
-    this.#later.push({ item, at });
-    this.#armLater();
-  }
-
-  #armLater(): void {
-    this.#cancelLater?.();
-    this.#cancelLater = null;
-    if (this.#later.length === 0) return;
-    const { clock } = this.#options;
-    const earliest = this.#later.reduce(
-      (least, { at }) => Math.min(least, at),
-      Number.POSITIVE_INFINITY,
-    );
-    this.#cancelLater = clock.after(earliest - clock.now(), () => {
-      this.#cancelLater = null;
-      const now = clock.now();
-      for (const { item, at } of this.#later) if (at <= now) this.#waiting.push(item);
-      this.#later = this.#later.filter(({ at }) => at > now);
-      this.#armLater();
-      if (this.#waiting.length > 0) this.#schedule();
-    });
+    this.#later.add(item, at);
   }
 
   #drop(item: Item): void {
