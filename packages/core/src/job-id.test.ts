@@ -83,6 +83,37 @@ describe("the uuid of an id", () => {
     expect(() => fromUuid("01563e3a-b5d3-d676-4c61-efb99302bd5g")).toThrow(/not a uuid/);
   });
 
+  it("exists of text only, whatever a value turns into", () => {
+    const refused = expect.objectContaining({ code: "invalid-argument" });
+    const id = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+    const uuid = "01563e3a-b5d3-d676-4c61-efb99302bd5b";
+    for (const make of [(text: string) => [text], (text: string) => ({ toString: () => text })]) {
+      expect(() => toUuid(make(id) as unknown as string)).toThrow(refused);
+      expect(() => fromUuid(make(uuid) as unknown as string)).toThrow(refused);
+    }
+  });
+
+  it("exists of exactly what is an id, and ids of exactly what is a uuid, one character off at any place", () => {
+    const refused = expect.objectContaining({ code: "invalid-argument" });
+    fc.assert(
+      fc.property(
+        anyUuid,
+        fc.nat(35),
+        fc.string({ unit: "binary", minLength: 1, maxLength: 1 }),
+        (uuid, place, odd) => {
+          const id = fromUuid(uuid);
+          const otherId = id.slice(0, place) + odd + id.slice(place + 1);
+          if (isJobId(otherId)) expect(fromUuid(toUuid(otherId))).toBe(otherId);
+          else expect(() => toUuid(otherId)).toThrow(refused);
+          const other = uuid.slice(0, place) + odd + uuid.slice(place + 1);
+          if (/^[\da-f-]{36}$/i.test(other) && (odd === "-") === (uuid[place] === "-"))
+            expect(toUuid(fromUuid(other))).toBe(other.toLowerCase());
+          else expect(() => fromUuid(other)).toThrow(refused);
+        },
+      ),
+    );
+  });
+
   it("splits into two 64-bit halves", () => {
     expect(jobIdHalves("01ARZ3NDEKTSV4RRFFQ69G5FAV")).toEqual([
       0x01563e3ab5d3d676n,

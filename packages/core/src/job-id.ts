@@ -92,7 +92,7 @@ function successor(id: JobId): JobId | undefined {
 
 /** The id as the database holds it, its 16 bytes as uuid text. Throws `invalid-argument`. */
 export function toUuid(id: JobId): string {
-  if (!jobIdPattern.test(id)) throw notAJobId(id, "id");
+  if (!isJobId(id)) throw notAJobId(id, "id");
   // Two characters make the first byte, every further four make 20 bits.
   const a = (value32(id, 0) << 5) | value32(id, 1);
   const b = bits32(id, 2);
@@ -143,7 +143,7 @@ export function toUuid(id: JobId): string {
 
 /** The id that the database holds as this uuid. Throws `invalid-argument`. */
 export function fromUuid(uuid: string): JobId {
-  if (!uuidPattern.test(uuid)) {
+  if (typeof uuid !== "string" || !uuidPattern.test(uuid)) {
     throw invalidArgument(
       "uuid",
       `is not a uuid (got ${show(uuid)})`,

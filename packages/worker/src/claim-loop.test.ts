@@ -18,6 +18,8 @@ let room: boolean;
 let answer: (request: ClaimRequest) => ClaimResult | Promise<ClaimResult>;
 let ahead: number;
 let loop: ClaimLoop;
+/** What handlers do that end with their call. */
+let handle: () => void;
 let answerLost: () => Promise<boolean>;
 let excluded: string[];
 let start: number;
@@ -31,6 +33,7 @@ beforeEach(() => {
   room = true;
   ahead = 0;
   answer = () => none;
+  handle = () => undefined;
   answerLost = async () => true;
   loopWith({});
 });
@@ -59,6 +62,7 @@ function loopWith({ concurrency = 4, pollMaxMs = 30_000 }): void {
     onBatch: ({ jobs }) => {
       batches.push(jobs.length);
       for (const { id } of jobs) take(slots, kind, id);
+      handle();
     },
   });
   slots.onFree(() => loop.roomMade());
@@ -167,6 +171,48 @@ describe("when there is nothing to do", () => {
     loop.start();
     await clock.advance(60_000);
     expect(times()).toEqual([0, 30_000, 60_000]);
+  });
+
+  test("it does not oversleep by what handlers take that end with their call", async () => {
+    answer = () => ({ ...none, jobs: requests.length === 1 ? jobs(1) : [], waitMs: 800 });
+    handle = () => clock.standStill(500);
+    loop.start();
+    await clock.advance(800);
+    expect(times()).toEqual([0, 800]);
+  });
+
+  test("what is due before such handlers have ended is claimed at once", async () => {
+    answer = () => ({ ...none, jobs: requests.length === 1 ? jobs(1) : [], waitMs: 300 });
+    handle = () => clock.standStill(500);
+    loop.start();
+    await clock.advance(510);
+    expect(times()).toEqual([0, 500]);
+  });
+
+  test("news that such a handler makes is asked for at once", async () => {
+    answer = () => ({ ...none, jobs: requests.length === 1 ? jobs(1) : [] });
+    handle = () => loop.wake();
+    loop.start();
+    await clock.settle();
+    expect(times()).toEqual([0, 0]);
+  });
+
+  test("the slot that such a handler gives back is claimed for at once, where more may wait", async () => {
+    loopWith({ concurrency: 1 });
+    answer = () => ({ ...none, jobs: requests.length <= 3 ? jobs(1) : [] });
+    handle = () => slots.free(kind, `${made - 1}`);
+    loop.start();
+    await clock.settle();
+    expect(limits()).toEqual([1, 1, 1, 1]);
+  });
+
+  test("after a stop by such a handler there is neither a claim nor a timer", async () => {
+    answer = () => ({ ...none, jobs: jobs(1), waitMs: 10 });
+    handle = () => void loop.stop();
+    loop.start();
+    await clock.advance(60_000);
+    expect(times()).toEqual([0]);
+    expect(clock.pending).toBe(0);
   });
 
   test("it sleeps until the soonest job is due, where that comes first", async () => {

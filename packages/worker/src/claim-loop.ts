@@ -189,14 +189,15 @@ export class ClaimLoop {
     this.#trouble.succeeded();
     this.#unknown.claimAnswered();
     const { jobs } = result;
+    const receivedAt = clock.now();
     this.#counter += jobs.length;
     slots.learn(plan, jobs);
     // First of all: somebody may be waiting for what a single job does.
-    if (jobs.length > 0)
-      onBatch({ jobs: inTurns(plan.turn, jobs), sentAt, receivedAt: clock.now() });
+    if (jobs.length > 0) onBatch({ jobs: inTurns(plan.turn, jobs), sentAt, receivedAt });
     else if (!this.#stopped) onEmpty?.();
     if (jobs.length < plan.limit) {
-      const wait = this.#waitAfter(result);
+      // What the handlers that were called have taken has passed since the answer.
+      const wait = this.#waitAfter(result) - (clock.now() - receivedAt);
       // A store may have looked for the hint alone, which puts off no look at everything.
       this.#sleep(hint === undefined ? wait : Math.min(wait, this.#wakesAt - clock.now()));
     }

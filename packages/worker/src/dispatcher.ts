@@ -119,7 +119,7 @@ export class Dispatcher {
     this.#buffer.watch();
   }
 
-  /** Tells every handler to come to an end, and starts no more. */
+  /** Tells every handler to come to an end, also one that is being called and asked for this, and starts no more. */
   stop(reason: VenturiError): void {
     this.#isStopped = true;
     this.#caller.stop(reason);

@@ -55,8 +55,10 @@ class Session implements SessionReactions {
   /** Works until the shutdown is requested, then ends what runs; returns the jobs it could not let go of. */
   async work(): Promise<JobId[]> {
     const { options, registry, shutdown, once } = this.#setup;
-    const { events, heartbeat, recovery, claimLoop } = this.#services;
+    const { events, heartbeat, recovery, claimLoop, dispatcher } = this.#services;
     const { name, concurrency, logger } = options;
+    // A handler may have told it to stop, within its call: the next one is not called any more.
+    shutdown.onRequest(() => dispatcher.stop(shutdown.reason));
     events.started(registry.kinds, concurrency);
     if (!once) logger.info("worker started", { name, kinds: registry.kinds, concurrency });
     const prepared = heartbeat.start().then(() => recovery.start());

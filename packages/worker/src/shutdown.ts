@@ -18,6 +18,7 @@ export class Shutdown {
   readonly #timeoutMs: number;
   readonly #announce: () => void;
   #requestedAt: number | null = null;
+  #onRequest: () => void = () => undefined;
 
   constructor(clock: Clock, timeoutMs: number) {
     this.#clock = clock;
@@ -38,6 +39,12 @@ export class Shutdown {
     if (this.#requestedAt !== null) return;
     this.#requestedAt = this.#clock.now();
     this.#announce();
+    this.#onRequest();
+  }
+
+  /** What cannot wait until those who wait for `requested` have their turn: a handler may be about to be called. */
+  onRequest(callback: () => void): void {
+    this.#onRequest = callback;
   }
 
   /** Stops when `signal` aborts. Returns how to stop listening. */

@@ -1,0 +1,278 @@
+import { type ClaimedJob, defineTask, Outcome, silentLogger, VenturiError } from "@venturi/core";
+import { Queue } from "@venturi/queue";
+import { MemoryStore } from "@venturi/testing";
+import fc from "fast-check";
+import * as v from "valibot";
+import { describe, expect, test } from "vitest";
+import { ClaimAhead } from "./claim-ahead.ts";
+import { Dispatcher } from "./dispatcher.ts";
+import { WorkerEvents } from "./events.ts";
+import { HandlerRegistry } from "./handler-registry.ts";
+import { LeaseKeeper } from "./lease-keeper.ts";
+import type { Run } from "./run.ts";
+import { Slots } from "./slots.ts";
+import { ManualClock } from "./testing/manual-clock.ts";
+import { type Deferred, deferred } from "./testing/signals.ts";
+import { Worker } from "./worker.ts";
+
+const Task = defineTask({ kind: "t", payload: v.object({ n: v.number() }) });
+
+/** A schema that answers later, as one that asks a database does. */
+const later = v.pipeAsync(
+  v.object({ n: v.number() }),
+  v.checkAsync(async () => true),
+);
+const Later = defineTask({ kind: "later", payload: later });
+
+describe("a handler that ends with its call", () => {
+  test("and stops its worker is the last that is called; the others are handed back", async () => {
+    const store = new MemoryStore();
+    const queue = new Queue(store);
+    const ids = await queue.enqueueMany(Array.from({ length: 20 }, (_, n) => Task({ n })));
+    const called: number[] = [];
+    const worker = new Worker(store, { concurrency: 20 }).register(Task, ({ n }) => {
+      called.push(n);
+      if (n === 3) void worker.stop();
+    });
+    await worker.run();
+    expect(called).toEqual([0, 1, 2, 3]);
+    const jobs = await Promise.all(ids.map((id) => queue.job(id)));
+    expect(jobs.filter((job) => job?.status === "completed")).toHaveLength(4);
+    expect(jobs.filter((job) => job?.status === "pending")).toHaveLength(16);
+  });
+
+  test("and stops its worker may give up at once, since it has been told to", async () => {
+    const store = new MemoryStore();
+    const queue = new Queue(store);
+    const id = await queue.enqueue(Task({ n: 0 }));
+    const worker = new Worker(store).register(Task, (_, ctx) => {
+      void worker.stop();
+      ctx.signal.throwIfAborted();
+    });
+    await worker.run();
+    expect(await queue.job(id)).toMatchObject({ status: "pending", failureCount: 0 });
+    expect(await queue.journal(id)).toMatchObject([{ outcome: "released" }]);
+  });
+
+  test("and stops its worker keeps those from being called whose payloads are being decoded", async () => {
+    const store = new MemoryStore();
+    const queue = new Queue(store);
+    await queue.enqueueMany(Array.from({ length: 5 }, (_, n) => Later({ n })));
+    const called: number[] = [];
+    const worker = new Worker(store).register(Later, ({ n }) => {
+      called.push(n);
+      void worker.stop();
+    });
+    await worker.run();
+    expect(called).toEqual([0]);
+    expect((await queue.stats()).pendingByKind).toMatchObject({ later: 4 });
+  });
+});
+
+/** What a handler does, and whether what it is given is decoded later. */
+const deeds = [
+  "returns",
+  "throws",
+  "pauses",
+  "takes long",
+  "goes on",
+  "gives up",
+  "stops",
+] as const;
+interface Payload {
+  readonly deed: (typeof deeds)[number];
+  readonly claim: string;
+}
+
+/** A dispatcher over three kinds, one of which decodes later and one of which has a cap, and what came of its claims. */
+function dispatching(concurrency: number, isAuto: boolean) {
+  const clock = new ManualClock();
+  const slots = new Slots(concurrency);
+  const registry = new HandlerRegistry({ leaseMs: 60_000, backstop: 20 }, slots);
+  /** Handlers that go on, by their claims. */
+  const goingOn = new Map<string, Deferred<void>>();
+  const handling = new Set<string>();
+  const came = new Map<string, string[]>();
+  const faults: string[] = [];
+  let isStopped = false;
+  const note = ({ id, runCount }: ClaimedJob, what: string) => {
+    const claim = `${id}/${runCount}`;
+    came.set(claim, [...(came.get(claim) ?? []), what]);
+  };
+  const handler = ({ deed, claim }: Payload, ctx: { signal: AbortSignal }): unknown => {
+    const [id = ""] = claim.split("/");
+    // What is thrown in here would be the handler's.
+    if (handling.has(id)) faults.push(`${id} runs beside itself`);
+    if (dispatcher.running > concurrency) faults.push("too many run");
+    if (dispatcher.running !== slots.running) faults.push("the counts differ");
+    if (!dispatcher.runs().some(({ job }) => `${job.id}/${job.runCount}` === claim))
+      faults.push(`${claim} runs unknown`);
+    if (isStopped) faults.push(`${claim} is called after the stop`);
+    if (deed === "stops") {
+      isStopped = true;
+      dispatcher.stop(new VenturiError("shutdown", "told by a handler"));
+      // The counts are asked for while this handler is being called.
+      if (dispatcher.running !== slots.running) faults.push("the counts differ after a stop");
+      if (!ctx.signal.aborted) faults.push("the signal of the one that stops is not aborted");
+      return undefined;
+    }
+    if (deed === "throws") throw new Error("on purpose");
+    if (deed === "pauses") return Outcome.pauseFor(0);
+    if (deed === "takes long") clock.standStill(3);
+    if (deed !== "goes on" && deed !== "gives up") return undefined;
+    const end = deferred<void>();
+    goingOn.set(claim, end);
+    handling.add(id);
+    if (deed === "gives up") ctx.signal.addEventListener("abort", () => end.resolve(undefined));
+    return end.promise.finally(() => {
+      goingOn.delete(claim);
+      handling.delete(id);
+    });
+  };
+  const payload = v.object({ deed: v.picklist(deeds), claim: v.string() });
+  const checked = v.pipeAsync(
+    payload,
+    v.checkAsync(async () => true),
+  );
+  registry.add(defineTask({ kind: "plain", payload }), handler as never);
+  registry.add(defineTask({ kind: "capped", payload }), handler as never, { cap: 2 });
+  registry.add(defineTask({ kind: "decoded later", payload: checked }), handler as never);
+  const leases = new LeaseKeeper<Run>({
+    clock,
+    onEnding: (run) => dispatcher.leaseEnding(run),
+    onOverdue: ({ job }) => slots.bar(job.id),
+  });
+  const dispatcher: Dispatcher = new Dispatcher({
+    registry,
+    slots,
+    leases,
+    ahead: new ClaimAhead(isAuto ? "auto" : 8, concurrency),
+    events: new WorkerEvents({ worker: "w", clock, logger: silentLogger }),
+    logger: silentLogger,
+    services: {
+      store: { readJournal: async () => ({ entries: [] }) },
+      logger: silentLogger,
+      clock,
+      extendLease: () => Promise.reject(new Error("not here")),
+      complete: () => Promise.reject(new Error("not here")),
+    },
+    lastBeatAt: () => clock.now(),
+    workerTimeoutMs: 60_000,
+    panicPolicy: "retry",
+    state: undefined,
+    onEnd: ({ job }, { type }) => note(job, type),
+    onUnstarted: (job) => note(job, "unstarted"),
+  });
+  return { clock, slots, registry, dispatcher, goingOn, came, faults };
+}
+
+const kinds = ["plain", "capped", "decoded later"] as const;
+const anyStep = fc.oneof(
+  {
+    weight: 4,
+    arbitrary: fc.record({
+      step: fc.constant("claim" as const),
+      jobs: fc.array(
+        fc.record({
+          /** Few ids, so that jobs come again whose runs still go on. */
+          id: fc.nat(7),
+          kind: fc.constantFrom(...kinds),
+          deed: fc.oneof(
+            { weight: 60, arbitrary: fc.constantFrom(...deeds.filter((deed) => deed !== "stops")) },
+            { weight: 1, arbitrary: fc.constant("stops" as const) },
+          ),
+          isBroken: fc.constantFrom(false, false, false, true),
+          leaseMs: fc.constantFrom(100, 60_000),
+        }),
+        { maxLength: 6 },
+      ),
+    }),
+  },
+  { weight: 3, arbitrary: fc.record({ step: fc.constant("end" as const), which: fc.nat(9) }) },
+  { weight: 1, arbitrary: fc.record({ step: fc.constant("lose" as const), which: fc.nat(9) }) },
+  { weight: 1, arbitrary: fc.record({ step: fc.constant("pass" as const), ms: fc.nat(2_000) }) },
+  { weight: 1, arbitrary: fc.record({ step: fc.constant("give up what waits" as const) }) },
+  { weight: 3, arbitrary: fc.record({ step: fc.constant("settle" as const) }) },
+);
+
+test("whatever handlers do, each claim comes to one end, no job runs beside itself, and the counts are right", async () => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.integer({ min: 1, max: 4 }),
+      fc.boolean(),
+      fc.array(anyStep, { maxLength: 25 }),
+      fc.boolean(),
+      async (concurrency, isAuto, steps, isReleased) => {
+        const all = dispatching(concurrency, isAuto);
+        const { clock, slots, registry, dispatcher, goingOn, came, faults } = all;
+        const claims: string[] = [];
+        const check = () => {
+          const runs = dispatcher.runs();
+          expect(slots.running).toBe(dispatcher.running);
+          expect(slots.running).toBeLessThanOrEqual(concurrency);
+          expect(slots.ahead).toBe(runs.length - slots.running);
+          for (const kind of kinds) {
+            const taken = runs.filter(({ job }) => job.kind === kind).length;
+            expect(registry.get(kind)?.slots.taken).toBe(taken);
+          }
+          const started = runs.slice(0, slots.running);
+          for (const id of slots.barred())
+            expect(started.some(({ job }) => job.id === id)).toBe(true);
+          for (const { job, startedAt } of started) {
+            expect(slots.isRunning(job.id)).toBe(true);
+            expect(startedAt).toBeGreaterThan(0);
+          }
+          // What has come to an end is no longer there, and the other way round.
+          const here = new Set(runs.map(({ job }) => `${job.id}/${job.runCount}`));
+          for (const claim of claims) expect(came.has(claim)).toBe(!here.has(claim));
+        };
+        for (const step of steps) {
+          const runs = dispatcher.runs();
+          if (step.step === "claim") {
+            const jobs = step.jobs.map(({ id, kind, deed, isBroken, leaseMs }): ClaimedJob => {
+              const claim = `${id}/${claims.length}`;
+              const runCount = claims.push(claim) - 1;
+              const payload = isBroken ? "{" : JSON.stringify({ deed, claim });
+              const none = { carry: null, headers: null, failureCount: 0, latencyMs: 0 };
+              const leaseExpiresAt = new Date(clock.now() + leaseMs);
+              const told = { id: `${id}`, kind, runCount, payload, leaseMs, leaseExpiresAt };
+              return { ...none, ...told, priority: "normal" };
+            });
+            dispatcher.start({ jobs, sentAt: clock.now(), receivedAt: clock.now() });
+          } else if (step.step === "end") {
+            const ends = [...goingOn.values()];
+            ends[step.which % Math.max(1, ends.length)]?.resolve(undefined);
+          } else if (step.step === "lose") {
+            const run = runs[step.which % Math.max(1, runs.length)];
+            const isWaiting = runs.indexOf(run as Run) >= slots.running;
+            if (run !== undefined) dispatcher.claimLost(run);
+            if (isWaiting) expect(dispatcher.runs().includes(run as Run)).toBe(false);
+          } else if (step.step === "pass") await clock.advance(step.ms);
+          else if (step.step === "settle") await clock.settle();
+          else dispatcher.giveUpWaiting();
+          check();
+        }
+        await clock.settle();
+        check();
+        dispatcher.stop(new VenturiError("shutdown", "over"));
+        check();
+        let isIdle = false;
+        void dispatcher.idle().then(() => {
+          isIdle = true;
+        });
+        if (isReleased) dispatcher.release();
+        await clock.settle();
+        expect(isIdle).toBe(dispatcher.running === 0);
+        for (const end of goingOn.values()) end.resolve(undefined);
+        await clock.settle();
+        expect(isIdle).toBe(true);
+        expect(dispatcher.runs()).toEqual([]);
+        expect([slots.running, slots.ahead, ...slots.barred()]).toEqual([0, 0]);
+        for (const kind of kinds) expect(registry.get(kind)?.slots.taken).toBe(0);
+        expect(faults).toEqual([]);
+        for (const claim of claims) expect([claim, came.get(claim)?.length]).toEqual([claim, 1]);
+      },
+    ),
+    { numRuns: 200 },
+  );
+});
