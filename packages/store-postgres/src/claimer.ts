@@ -181,6 +181,7 @@ export class Claimer {
   async #claimAllOnce(request: ClaimRequest): Promise<Answer | null> {
     // Should it fail, the next claim is the larger one, whatever the reason was.
     this.#tookAll = false;
+    // It is sent no places, but what walks from the start is noted where places are asked for.
     this.#starts.places(this.#idsOf(request), "start");
     const raw = readAnswer(
       await this.#database.run(
