@@ -54,11 +54,11 @@ const levels = ["debug", "info", "warn", "error"] as const;
  *
  * Throws `invalid-argument` for what is none.
  */
-export function toLogger(value: unknown, argument = "logger"): Logger {
+export function toLogger(value: unknown): Logger {
   const logger = value as Partial<Logger> | null;
   if (!logger || !levels.every((level) => typeof logger[level] === "function")) {
     const hint = "pass { debug, info, warn, error }, or pinoLogger(logger) for pino";
-    throw invalidArgument(argument, `is not a logger (got ${show(value)})`, hint);
+    throw invalidArgument("logger", `is not a logger (got ${show(value)})`, hint);
   }
   return logger === silentLogger ? silentLogger : safely(logger as Logger);
 }
