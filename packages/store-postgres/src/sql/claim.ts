@@ -34,16 +34,38 @@ export function claim(n: Names): Statement {
       and ${position} and ${isFree("q", "$15")}`;
   /** Behind the first that the probe found, so that what lies before it is walked once. */
   const ready = (pair: string) => claimable(pair, `q.seq >= ${pair}.first`);
-  /** Whether a kind is worth a probe of each tier: unless it is known to be empty, looked at without its marks. */
-  const perhaps = (kind: string, part: string, marks: readonly string[], position: string) => {
+  const anyOf = (kinds: string) => `= any (array(select w.kind_id from kind w where ${kinds}))`;
+  /**
+   * Whether a kind is worth a probe of each tier. One look at all kinds together that have no marks, and then one at
+   * each, may find that it is not; and so may one look a tier at all those together whose marks are the same for all
+   * tiers: they were made by a dear walk that found nothing of these kinds.
+   */
+  const perhaps = ({ part, marks, position, behind }: Walked) => {
+    const [high, normal, low] = marks;
     const newest = (of: string) => `greatest(${marks.map((mark) => `${of}.${mark}`)})`;
-    const any = (
-      kinds: string,
-    ) => `coalesce((select true from ${n.of("queue")} q where ${part} and q.kind_id ${kinds}
-      order by q.kind_id, q.priority, q.${position} limit 1), false)`;
-    return `case when ${newest(kind)} <> 0 then true
-      when ${any(`= any (array(select w.kind_id from kind w where ${newest("w")} = 0))`)} then ${any(`= ${kind}.kind_id`)}
-      else false end`;
+    const isQuiet = (of: string) =>
+      `${of}.${high} > 0 and ${of}.${high} = ${of}.${normal} and ${of}.${normal} = ${of}.${low}`;
+    const least = `(select min(w.${high}) from kind w where ${isQuiet("w")})`;
+    // In the order of the index, lest the planner choose another way.
+    const any = (kinds: string, condition = "true") => `select true from ${n.of("queue")} q
+      where ${part} and q.kind_id ${kinds} and ${condition} order by q.kind_id, q.priority, q.${position} limit 1`;
+    return `case when ${newest("k")} = 0 then
+        coalesce((${any(anyOf(`${newest("w")} = 0`))}), false) and coalesce((${any("= k.kind_id")}), false)
+      when ${isQuiet("k")} then exists (select 1 from (values (0::int2), (1::int2), (2::int2)) t(tier)
+        cross join lateral (${any(anyOf(isQuiet("w")), `q.priority = t.tier and ${behind(least)}`)}) s)
+      else true end`;
+  };
+  const readyPart: Walked = {
+    part: "not q.scheduled",
+    marks: ["mark0", "mark1", "mark2"],
+    position: "seq",
+    behind: (mark) => `q.seq > ${mark}`,
+  };
+  const duePart: Walked = {
+    part: "q.scheduled",
+    marks: ["due0", "due1", "due2"],
+    position: "visible_at",
+    behind: (mark) => `q.visible_at >= to_timestamp(${mark} / 1000)`,
   };
   const found = told({
     ready:
@@ -66,10 +88,8 @@ export function claim(n: Names): Statement {
     u(kind_id, room, mark0, mark1, mark2, due0, due1, due2)
   join ${n.of("kinds")} k on k.id = u.kind_id and k.paused_at is null
 ), open as materialized (
-  -- A claim that begins behind marks gets 0 for a kind that has none: no job of it was seen lately. Such kinds are
-  -- probed tier by tier only if one look at all of them together, and then one at each, finds a job.
-  select k.*, ${perhaps("k", "not q.scheduled", ["mark0", "mark1", "mark2"], "seq")} as has_ready,
-    ${perhaps("k", "q.scheduled", ["due0", "due1", "due2"], "visible_at")} as has_scheduled
+  -- A claim that begins behind marks gets 0 for a kind that has none: no job of it was seen lately.
+  select k.*, ${perhaps(readyPart)} as has_ready, ${perhaps(duePart)} as has_scheduled
   from kind k
 ), pair as materialized (
   select k.kind_id, k.room, k.has_ready, k.has_scheduled, p.* from open k cross join lateral (values
@@ -151,6 +171,14 @@ select null, ${claimedJob}
 -- which the planner would choose for the few rows that it expects.
 from claimed c full join ${n.of("bodies_v1")}(array(select t.job_id from claimed t)) b on b.id = c.job_id`,
   );
+}
+
+/** A part of the index that claims walk, the marks of it by tier, and how its rows are ordered. */
+interface Walked {
+  readonly part: string;
+  readonly marks: readonly [high: string, normal: string, low: string];
+  readonly position: string;
+  readonly behind: (mark: string) => string;
 }
 
 /** The bodies of claimed jobs, which nobody changes while the claim is held. Parameters: 1 job ids. */
