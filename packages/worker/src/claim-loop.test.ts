@@ -112,6 +112,31 @@ describe("while jobs wait", () => {
     expect(limits()).toEqual([4, 1]);
   });
 
+  test.each([
+    [
+      "before the handlers of a large batch are called",
+      500,
+      ["claim", "claim", "handlers", "handlers"],
+    ],
+    ["after those of a small one", 499, ["claim", "handlers", "claim", "handlers"]],
+  ])("the next claim goes out %s", async (_, count, order) => {
+    const happened: string[] = [];
+    loopWith({ concurrency: count });
+    backlog(10 * count);
+    const bring = answer;
+    answer = (request) => {
+      happened.push("claim");
+      return bring(request);
+    };
+    handle = () => {
+      ahead = count;
+      clock.soon(() => happened.push("handlers"));
+    };
+    loop.start();
+    await clock.settle();
+    expect(happened.slice(0, 4)).toEqual(order);
+  });
+
   test("slots that become free in one turn are claimed for together", async () => {
     const claimed = backlog(100);
     loop.start();

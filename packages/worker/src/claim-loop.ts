@@ -21,6 +21,9 @@ const mostBlockedMs = 1_000;
 /** A wake-up cuts the wait after an error short, but not below this, in milliseconds. */
 const leastAfterErrorMs = 250;
 
+/** Where a claim has brought all it asked for, and as many jobs as these, the next goes out before their handlers are called. */
+const largeBatch = 500;
+
 /** What a claim says about one kind. */
 interface ClaimTerms {
   readonly leaseMs: number;
@@ -32,6 +35,8 @@ export interface ClaimBatch {
   readonly jobs: readonly ClaimedJob[];
   readonly sentAt: number;
   readonly receivedAt: number;
+  /** Whether the next claim, which is about to go out, does so before the first of their handlers is called. */
+  readonly startsAfterNext: boolean;
 }
 
 export interface ClaimLoopOptions {
@@ -76,6 +81,8 @@ export class ClaimLoop {
   #hint: JobId | undefined;
   /** Turns of the priority rotation spent. */
   #counter = 0;
+  /** The handlers of the last batch wait until the next claim has gone out. */
+  #goesOnAtOnce = false;
   #started = false;
   #stopped = false;
   /** The claim in flight. */
@@ -148,6 +155,7 @@ export class ClaimLoop {
   #tryClaim(): void {
     const { clock, slots, ahead, priorityRatio: ratio, hasRoom } = this.#options;
     if (this.#claiming || this.#stopped) return;
+    this.#goesOnAtOnce = false;
     const wait = this.#notBefore - clock.now();
     if (wait > 0) {
       this.#sleep(wait);
@@ -159,6 +167,7 @@ export class ClaimLoop {
     if (plan === null && !isLookDue) return;
     this.#claiming = this.#lookAndClaim(isLookDue, plan).finally(() => {
       this.#claiming = null;
+      if (this.#goesOnAtOnce) this.#tryClaim();
       this.roomMade();
     });
   }
@@ -192,8 +201,12 @@ export class ClaimLoop {
     const receivedAt = clock.now();
     this.#counter += jobs.length;
     slots.learn(plan, jobs);
-    // First of all: somebody may be waiting for what a single job does.
-    if (jobs.length > 0) onBatch({ jobs: inTurns(plan.turn, jobs), sentAt, receivedAt });
+    // The server claims while this worker is busy with them, rather than wait until it is done.
+    const startsAfterNext = jobs.length >= largeBatch && jobs.length === plan.limit;
+    this.#goesOnAtOnce = startsAfterNext;
+    // First of all, if they are few: somebody may be waiting for what a single job does.
+    if (jobs.length > 0)
+      onBatch({ jobs: inTurns(plan.turn, jobs), sentAt, receivedAt, startsAfterNext });
     else if (!this.#stopped) onEmpty?.();
     if (jobs.length < plan.limit) {
       // What the handlers that were called have taken has passed since the answer.

@@ -172,6 +172,7 @@ const anyStep = fc.oneof(
     weight: 4,
     arbitrary: fc.record({
       step: fc.constant("claim" as const),
+      startsAfterNext: fc.boolean(),
       jobs: fc.array(
         fc.record({
           /** Few ids, so that jobs come again whose runs still go on. */
@@ -194,6 +195,23 @@ const anyStep = fc.oneof(
   { weight: 1, arbitrary: fc.record({ step: fc.constant("give up what waits" as const) }) },
   { weight: 3, arbitrary: fc.record({ step: fc.constant("settle" as const) }) },
 );
+
+test("handlers of a batch that is to wait for the next claim are called after whatever is ready now", async () => {
+  const { clock, dispatcher, came } = dispatching(4, true);
+  const jobs = ["1", "2"].map(
+    (id): ClaimedJob => ({
+      ...{ id, kind: "plain", priority: "normal", runCount: 1, failureCount: 0, latencyMs: 0 },
+      ...{ carry: null, headers: null, leaseMs: 60_000, leaseExpiresAt: new Date(60_000) },
+      payload: JSON.stringify({ deed: "returns", claim: `${id}/1` }),
+    }),
+  );
+  const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
+  dispatcher.start({ ...batch, startsAfterNext: true });
+  expect(came.size).toBe(0);
+  expect(dispatcher.runs()).toHaveLength(2);
+  await clock.settle();
+  expect([...came]).toEqual(jobs.map(({ id }) => [`${id}/1`, ["completed"]]));
+});
 
 test("whatever handlers do, each claim comes to one end, no job runs beside itself, and the counts are right", async () => {
   await fc.assert(
@@ -238,7 +256,13 @@ test("whatever handlers do, each claim comes to one end, no job runs beside itse
               const told = { id: `${id}`, kind, runCount, payload, leaseMs, leaseExpiresAt };
               return { ...none, ...told, priority: "normal" };
             });
-            dispatcher.start({ jobs, sentAt: clock.now(), receivedAt: clock.now() });
+            const { startsAfterNext } = step;
+            dispatcher.start({
+              jobs,
+              sentAt: clock.now(),
+              receivedAt: clock.now(),
+              startsAfterNext,
+            });
           } else if (step.step === "end") {
             const ends = [...goingOn.values()];
             ends[step.which % Math.max(1, ends.length)]?.resolve(undefined);

@@ -96,10 +96,10 @@ export class Dispatcher {
   }
 
   /**
-   * Starts the handlers of what a claim brought as slots allow, in the claim's order; after `stop` the claims are
-   * undone instead.
+   * Starts the handlers of what a claim brought as slots allow, in the claim's order, and where another claim is about
+   * to go out after it; after `stop` the claims are undone instead.
    */
-  start({ jobs, sentAt, receivedAt }: ClaimBatch): void {
+  start({ jobs, sentAt, receivedAt, startsAfterNext }: ClaimBatch): void {
     const { registry, slots, logger, onUnstarted } = this.#options;
     for (const job of jobs) {
       const registration = registry.get(job.kind);
@@ -115,7 +115,8 @@ export class Dispatcher {
       slots.reserve(run.registration.slots);
       this.#buffer.push(run);
     }
-    this.#fill();
+    if (startsAfterNext) this.#burst.beginSoon();
+    else this.#fill();
     this.#buffer.watch();
   }
 

@@ -63,6 +63,23 @@ describe("jobs claimed ahead of a slot", () => {
     expect(slots.plan(turn, 4)).toMatchObject({ limit: 2 });
   });
 
+  test.each([
+    ["2,000 at a time", 4, 4_000, 2_000],
+    ["or half of what a number asks for", 4, 10_000, 5_000],
+  ])("are asked for in two claims where they are many: %s", (_, concurrency, ahead, limit) => {
+    const slots = new Slots(concurrency);
+    const a = slots.addKind("a", null);
+    expect(slots.plan(turn, ahead)).toMatchObject({ limit });
+    for (let n = 0; n < limit; n += 1) slots.reserve(a);
+    expect(slots.plan(turn, ahead)).toMatchObject({ limit });
+  });
+
+  test("do not keep a claim from bringing all that the slots take", () => {
+    const slots = new Slots(3_000);
+    slots.addKind("a", null);
+    expect(slots.plan(turn, 4_000)).toMatchObject({ limit: 3_000 });
+  });
+
   test("count towards the cap of their kind, until they are given up", () => {
     const slots = new Slots(4);
     const a = slots.addKind("a", 3);

@@ -1,5 +1,8 @@
 import { type ClaimPlan, type JobId, type KindLoad, planClaim, type Turn } from "@venturi/core";
 
+/** A claim brings no more than this, unless the slots take more, or half of what is to be claimed ahead is more. */
+const mostAtOnce = 2_000;
+
 /** How one registered kind stands. */
 export interface KindSlots extends KindLoad {
   taken: number;
@@ -109,7 +112,8 @@ export class Slots {
 
   /**
    * What to claim now: for all slots that are free, and `ahead` jobs more. Null when nothing waits for the room there
-   * is; when there is none; and while all slots are busy and what has been claimed ahead is over half of it.
+   * is; when there is none; and while all slots are busy and what has been claimed ahead is over half of it. Where much
+   * is claimed ahead it comes in two claims, so that the second is under way while what the first has brought runs.
    */
   plan(turn: Turn, ahead = 0): ClaimPlan | null {
     const inAll = this.#running + this.#ahead;
@@ -118,7 +122,8 @@ export class Slots {
     // A claim is worth its statement only if a kind that has room may have jobs waiting.
     if (!this.#kinds.some(({ mayWait, cap, taken }) => mayWait && (cap === null || taken < cap)))
       return null;
-    return planClaim({ free, kinds: this.#kinds, turn });
+    const most = Math.max(this.concurrency, Math.ceil(ahead / 2), mostAtOnce);
+    return planClaim({ free: Math.min(free, most), kinds: this.#kinds, turn });
   }
 
   /** A claim is about to ask for these kinds: only what happens from now on can raise their flags again. */

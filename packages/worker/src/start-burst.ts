@@ -13,7 +13,7 @@ export class StartBurst {
   #startedAt = 0;
   #cancelNext: CancelTimer | null = null;
 
-  /** @param onNext - Begins the next burst, after everything else that was ready. */
+  /** @param onNext - Begins the next burst. */
   constructor(clock: Clock, onNext: () => void) {
     this.#clock = clock;
     this.#onNext = onNext;
@@ -23,11 +23,16 @@ export class StartBurst {
   goesOn(now: number): boolean {
     if (this.#cancelNext !== null) return now - this.#startedAt < mostBurstMs;
     this.#startedAt = now;
-    this.#cancelNext = this.#clock.soon(() => {
+    this.beginSoon();
+    return true;
+  }
+
+  /** Begins the next burst after everything that is ready now. */
+  beginSoon(): void {
+    this.#cancelNext ??= this.#clock.soon(() => {
       this.#cancelNext = null;
       this.#onNext();
     });
-    return true;
   }
 
   /** Begins no further burst. */
