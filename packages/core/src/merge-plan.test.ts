@@ -159,6 +159,11 @@ describe("pending jobs that today's schemas refuse", () => {
   });
 });
 
+/** A sound decision with something else in it. */
+function altered(changes: object): object {
+  return { ...Merge.with({ n: 1 }), ...changes };
+}
+
 describe("a merge function that fails", () => {
   const failing: readonly [string, () => unknown, string, RegExp][] = [
     [
@@ -172,6 +177,10 @@ describe("a merge function that fails", () => {
     ["returns a promise", () => Promise.reject(new Error("late")), "merge", /promise/],
     ["returns nothing", () => undefined, "merge", /no decision/],
     ["returns a payload", () => ({ n: 1 }), "merge", /no decision/],
+    ["alters what it decides", () => altered({ decision: "drop" }), "merge", /no decision/],
+    ["alters its priority", () => altered({ priority: "urgent" }), "merge", /no decision/],
+    ["alters its time", () => altered({ visibleAt: new Date(Number.NaN) }), "merge", /no decision/],
+    ["makes its time a number", () => altered({ visibleAt: 5 }), "merge", /no decision/],
     ["gives a payload that is refused", () => Merge.with({ n: "x" }), "validation", /payload/],
     ["gives one that JSON cannot hold", () => Merge.with({ n: 1n }), "serialization", /payload/],
     ["gives a carry that is refused", () => Merge.with({ n: 1 }, 5), "validation", /carry/],
