@@ -32,6 +32,20 @@ describe("what a merge function sees", () => {
     );
   });
 
+  it("has the time and the priority that an earlier job of the call gave it", async () => {
+    const seen: unknown[] = [];
+    const task = taskThat((incoming, { visibleAt, priority }) => {
+      seen.push([visibleAt, priority]);
+      return Merge.with(incoming, undefined, { visibleAt: new Date(5), priority: "high" });
+    });
+    const one = candidate(1, { priority: "low" });
+    await plan(task, [job(2), job(3)], [one]);
+    expect(seen).toEqual([
+      [one.visibleAt, "low"],
+      [new Date(5), "high"],
+    ]);
+  });
+
   it("has the initial carry where none is stored", async () => {
     const seen: unknown[] = [];
     const task = taskThat((_, existing) => {

@@ -213,6 +213,17 @@ describe("a merge function that fails", () => {
     expect(calls).toEqual([1, 2]);
   });
 
+  it("is told with what it threw as the cause, and without one if it threw nothing", async () => {
+    const thrown = new RangeError("no");
+    const failureOf = async (merge: () => Decision<Payload, Carry>) =>
+      (await plan(taskThat(merge), [job(1)], [candidate(0)])).failure?.error;
+    const threw = await failureOf(() => {
+      throw thrown;
+    });
+    expect(threw).toHaveProperty("cause", thrown);
+    expect(await failureOf(() => undefined as never)).not.toHaveProperty("cause");
+  });
+
   it("does not get parts of payloads into the message", async () => {
     const task = defineTask({
       kind: "k",
