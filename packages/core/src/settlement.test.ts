@@ -174,6 +174,13 @@ describe("a run that failed", () => {
       detail: '{"name":"Error"}',
     });
   });
+
+  it("says both within the limit of a note, however long its own is", () => {
+    const note = "x".repeat(MAX_NOTE_LENGTH);
+    const long = decideSettlement(run({ encodeCarry: refuse }), { ...failed, note }, policy);
+    expect(long.note).toMatch(/^carry could not be serialized; x+…$/);
+    expect(long.note).toHaveLength(MAX_NOTE_LENGTH);
+  });
 });
 
 describe("a run that was released", () => {
