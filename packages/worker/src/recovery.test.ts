@@ -454,6 +454,26 @@ describe("a claim of its own that has become overdue", () => {
     expect(recovered).toHaveLength(1);
   });
 
+  test("is left alone once its lease has been extended after all; others are not, nor another run of its job", async () => {
+    await service.start();
+    apply = () => false;
+    const own = { holder: me, runCount: 2 };
+    for (const claim of [
+      claimOf("a", own),
+      claimOf("a", { ...own, runCount: 1 }),
+      claimOf("b", own),
+    ])
+      service.recoverOwn(claim);
+    await clock.settle();
+    service.forgetOwn(idOf("a"), 2);
+    apply = () => true;
+    await clock.advance(60_000);
+    expect(recovered.map(({ jobId, runCount }) => [jobId, runCount])).toEqual([
+      [idOf("a"), 1],
+      [idOf("b"), 2],
+    ]);
+  });
+
   test("is given up when it could not be recovered for five seconds, in ten tries ever further apart", async () => {
     await service.start();
     const waitsMs: number[] = [];
