@@ -40,7 +40,7 @@ export function claim(n: Names): Statement {
    * each, may find that it is not; and so may one look a tier at all those together whose marks are the same for all
    * tiers: they were made by a dear walk that found nothing of these kinds.
    */
-  const perhaps = ({ part, marks, position, behind }: Walked) => {
+  const perhaps = ({ part, marks, position, behind }: IndexPart) => {
     const [high, normal, low] = marks;
     const newest = (of: string) => `greatest(${marks.map((mark) => `${of}.${mark}`)})`;
     const isQuiet = (of: string) =>
@@ -55,13 +55,13 @@ export function claim(n: Names): Statement {
         cross join lateral (${any(anyOf(isQuiet("w")), `q.priority = t.tier and ${behind(least)}`)}) s)
       else true end`;
   };
-  const readyPart: Walked = {
+  const readyPart: IndexPart = {
     part: "not q.scheduled",
     marks: ["mark0", "mark1", "mark2"],
     position: "seq",
     behind: (mark) => `q.seq > ${mark}`,
   };
-  const duePart: Walked = {
+  const duePart: IndexPart = {
     part: "q.scheduled",
     marks: ["due0", "due1", "due2"],
     position: "visible_at",
@@ -103,6 +103,7 @@ export function claim(n: Names): Statement {
 ), due as materialized (
   select s.kind_id, s.tier, s.room, s.at from soon s where s.at <= ${n.of("clock")}()
 ), present as materialized (
+  -- Step 1, what waits: here the first of each kind and tier, and in "probe" as many of each as could be taken.
   select p.kind_id, p.room, p.tier, s.seq as first from pair p cross join lateral (
     select q.seq from ${n.of("queue")} q where ${claimable("p", "q.seq > p.mark")} order by q.seq limit 1) s
   where p.has_ready and ($16::int4 = 1 or not exists (select 1 from due))
@@ -114,6 +115,7 @@ export function claim(n: Names): Statement {
     select q.seq from ${n.of("queue")} q where ${ready("p")} order by q.seq limit least(p.room, $2::int4)) s
   where (select count(*) from present) > 1
 ), quota as materialized (
+  -- Step 2, how many of each kind and tier: all of the only one; the first in order; or as the turns have it.
   select p.kind_id, p.tier, least(p.room, $2::int4) as n from present p where (select count(*) from present) = 1
   union all
   select w.kind_id, w.tier, count(*)::int4 from (select p.kind_id, p.tier from probe p order by p.seq limit $2::int4) w
@@ -124,6 +126,7 @@ export function claim(n: Names): Statement {
         from probe w where not (select same_turn from shape) having count(*) > 0) w
   cross join lateral ${n.of("turns_v1")}($2::int4, $7::int8, $8::int4, w.kinds, w.tiers, $3::int4[], $4::int4[]) t
 ), picked as materialized (
+  -- Step 3, the locked walk; "spilled" takes from others what some could not fill.
   select s.job_id, p.kind_id, p.tier, s.seq from quota z join present p on p.kind_id = z.kind_id and p.tier = z.tier
   cross join lateral (
     select q.job_id, q.seq from ${n.of("queue")} q where ${ready("p")} order by q.seq limit z.n for update skip locked) s
@@ -174,7 +177,7 @@ from claimed c full join ${n.of("bodies_v1")}(array(select t.job_id from claimed
 }
 
 /** A part of the index that claims walk, the marks of it by tier, and how its rows are ordered. */
-interface Walked {
+interface IndexPart {
   readonly part: string;
   readonly marks: readonly [high: string, normal: string, low: string];
   readonly position: string;
