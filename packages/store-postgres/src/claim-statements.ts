@@ -58,12 +58,11 @@ export class ClaimStatements {
     this.#promote = promote(names);
   }
 
-  /** The numbers of a request's kinds. */
-  idsOf({ kinds }: ClaimRequest): number[] {
+  kindIds({ kinds }: ClaimRequest): number[] {
     return kinds.map(({ kind }) => this.#kinds.id(kind));
   }
 
-  /** Claims in the turns of the rotation what waits behind the places. */
+  /** Claims what waits behind the places, in turns. */
   async claim(
     request: ClaimRequest,
     { ready, due, ignoreDue, tells }: ClaimPlaces,
@@ -87,25 +86,21 @@ export class ClaimStatements {
     return readAnswer(await this.#database.run(this.#claimAll, values, "claim jobs"));
   }
 
-  /** Claims the one job that a notification named, if it waits. */
+  /** Claims the job that a notification named. */
   async claimNamed(
     request: ClaimRequest,
     id: JobId,
   ): Promise<{ readonly info: ClaimInfo | null; readonly jobs: readonly ClaimedJob[] }> {
     const values = [...this.#basics(request), toUuid(id)];
-    const rows = await this.#withFreshBodies(
+    const [row] = await this.#withFreshBodies(
       await this.#database.run(this.#claimHinted, values, "claim jobs"),
     );
-    const info = readInfo(rows[0]);
-    if (info === null) return { info, jobs: [] };
+    const info = readInfo(row);
+    if (row === undefined || info === null) return { info, jobs: [] };
     this.#database.sawIsolation(info.isolation);
-    const terms = this.#terms(request, info.clock_ms);
-    const jobs = rows.flatMap((row) => {
-      // A row without a job has no kind.
-      const ofKind = terms.get(row["kind_id"] as number);
-      return ofKind ? [toClaimedJob(row, ofKind)] : [];
-    });
-    return { info, jobs };
+    // The row has no kind where it has no job.
+    const terms = this.#terms(request, info.clock_ms).get(row["kind_id"] as number);
+    return { info, jobs: terms === undefined ? [] : [toClaimedJob(row, terms)] };
   }
 
   /** The jobs of an answer of `claim` or `claimAll`. */
@@ -131,8 +126,11 @@ export class ClaimStatements {
   async promote(request: ClaimRequest, due: readonly Mark[]): Promise<Promoted[]> {
     // Those that are excluded come on top: they may stand before the others.
     const excluded = request.exclude?.length ?? 0;
-    const limits = request.kinds.map(({ limit }) => Math.min(limit, request.limit) + excluded);
-    const values = [this.idsOf(request), limits, ...byTier(due)];
+    const values = [
+      this.kindIds(request),
+      request.kinds.map(({ limit }) => Math.min(limit, request.limit) + excluded),
+      ...byTier(due),
+    ];
     const rows = await this.#database.run(this.#promote, values, "promote scheduled jobs");
     return rows.map((row) => ({
       kind: row["kind_id"] as number,
@@ -147,7 +145,7 @@ export class ClaimStatements {
     return [
       request.worker,
       request.limit,
-      this.idsOf(request),
+      this.kindIds(request),
       request.kinds.map(({ limit }) => limit),
       request.kinds.map(({ leaseMs }) => leaseMs),
       request.kinds.map(({ backstop }) => backstop),

@@ -106,7 +106,7 @@ export class Claimer {
   async #claimAndLook(request: ClaimRequest): Promise<ClaimResult> {
     const now = this.#now();
     this.#lookedAt = now;
-    const begin = this.#starts.begin(this.#statements.idsOf(request), request.exclude);
+    const begin = this.#starts.begin(this.#statements.kindIds(request), request.exclude);
     let answer = await this.#promoteAndClaim(request, begin, this.#dueAt <= now);
     const isBusy = answer.jobs.length >= manyJobs;
     let hasLooked = begin === "start";
@@ -144,7 +144,8 @@ export class Claimer {
       const answer = all ?? (await this.#claimOnce(request, begin, false));
       if (!answer.due) return answer;
     }
-    await this.#promoteDue(request, begin);
+    const { due } = this.#starts.places(this.#statements.kindIds(request), begin);
+    this.#starts.promoted(await this.#statements.promote(request, due));
     return this.#claimOnce(request, begin, true);
   }
 
@@ -152,7 +153,7 @@ export class Claimer {
   async #claimAllOnce(request: ClaimRequest): Promise<Answer | null> {
     // Should it fail, the next claim is the larger one, whatever the reason was.
     this.#tookAll = false;
-    const ids = this.#statements.idsOf(request);
+    const ids = this.#statements.kindIds(request);
     // It is sent no places, but what walks from the start is noted where places are asked for.
     this.#starts.places(ids, "start");
     const raw = await this.#statements.claimAll(request);
@@ -165,26 +166,21 @@ export class Claimer {
   }
 
   async #claimOnce(request: ClaimRequest, begin: Begin, ignoreDue: boolean): Promise<Answer> {
-    const ids = this.#statements.idsOf(request);
+    const ids = this.#statements.kindIds(request);
     const places = this.#starts.places(ids, begin);
     const areLowered = this.#starts.areLowered(ids);
-    const tells = begin !== "marks" || areLowered;
-    const raw = await this.#statements.claim(request, { ...places, ignoreDue, tells });
+    const raw = await this.#statements.claim(request, {
+      ...places,
+      ignoreDue,
+      tells: begin !== "marks" || areLowered,
+    });
     if (raw === null) return nothing;
     this.#starts.walked(ids, begin, vainMs(raw), areLowered);
     // One that stopped at what is due has not looked for what is ready.
     return this.#learn(request, raw, ({ due }) => ignoreDue || !due);
   }
 
-  async #promoteDue(request: ClaimRequest, begin: Begin): Promise<void> {
-    const { due } = this.#starts.places(this.#statements.idsOf(request), begin);
-    this.#starts.promoted(await this.#statements.promote(request, due));
-  }
-
-  /**
-   * Reads a claim's answer, which says where the next one begins. `isWhole`: whether what it found is all that its
-   * kinds have.
-   */
+  /** Reads an answer, and where to begin next. `isWhole`: whether what it found is all that its kinds have. */
   async #learn(
     request: ClaimRequest,
     raw: RawAnswer,

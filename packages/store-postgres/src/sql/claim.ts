@@ -6,11 +6,13 @@ import { began, beganOnce, told, walked } from "./walk.ts";
 /**
  * Claims up to a limit of due jobs in one statement of three steps, so that several claimers at once each find work:
  *
- * 1. an unlocked probe of what waits per kind and tier, bounded by the limit;
- * 2. quotas per kind and tier, cut by each kind's room and by the turns of the priority rotation (`turns_v1`);
- * 3. a locked walk per kind and tier, `LIMIT quota FOR UPDATE SKIP LOCKED`: what another claimer holds is walked
- *    past, where locking the probed rows themselves would leave overlapping claimers with nothing. What a kind and
- *    tier cannot fill goes to the others.
+ * 1. an unlocked probe of what waits per kind and tier, bounded by the limit (`present` is the first of each, `probe`
+ *    as many as could be taken);
+ * 2. quotas per kind and tier (`shape`, `quota`), cut by each kind's room and by the turns of the priority rotation
+ *    (`turns_v1`);
+ * 3. a locked walk per kind and tier (`picked`), `LIMIT quota FOR UPDATE SKIP LOCKED`: what another claimer holds is
+ *    walked past, where locking the probed rows themselves would leave overlapping claimers with nothing. What a kind
+ *    and tier cannot fill goes to the others (`spare`, `spilled`, `placed`).
  *
  * Where all that waits is one kind of one tier, the quota is the limit and the probe falls away.
  *
@@ -103,7 +105,6 @@ export function claim(n: Names): Statement {
 ), due as materialized (
   select s.kind_id, s.tier, s.room, s.at from soon s where s.at <= ${n.of("clock")}()
 ), present as materialized (
-  -- Step 1, what waits: here the first of each kind and tier, and in "probe" as many of each as could be taken.
   select p.kind_id, p.room, p.tier, s.seq as first from pair p cross join lateral (
     select q.seq from ${n.of("queue")} q where ${claimable("p", "q.seq > p.mark")} order by q.seq limit 1) s
   where p.has_ready and ($16::int4 = 1 or not exists (select 1 from due))
@@ -115,7 +116,6 @@ export function claim(n: Names): Statement {
     select q.seq from ${n.of("queue")} q where ${ready("p")} order by q.seq limit least(p.room, $2::int4)) s
   where (select count(*) from present) > 1
 ), quota as materialized (
-  -- Step 2, how many of each kind and tier: all of the only one; the first in order; or as the turns have it.
   select p.kind_id, p.tier, least(p.room, $2::int4) as n from present p where (select count(*) from present) = 1
   union all
   select w.kind_id, w.tier, count(*)::int4 from (select p.kind_id, p.tier from probe p order by p.seq limit $2::int4) w
@@ -126,7 +126,6 @@ export function claim(n: Names): Statement {
         from probe w where not (select same_turn from shape) having count(*) > 0) w
   cross join lateral ${n.of("turns_v1")}($2::int4, $7::int8, $8::int4, w.kinds, w.tiers, $3::int4[], $4::int4[]) t
 ), picked as materialized (
-  -- Step 3, the locked walk; "spilled" takes from others what some could not fill.
   select s.job_id, p.kind_id, p.tier, s.seq from quota z join present p on p.kind_id = z.kind_id and p.tier = z.tier
   cross join lateral (
     select q.job_id, q.seq from ${n.of("queue")} q where ${ready("p")} order by q.seq limit z.n for update skip locked) s

@@ -48,14 +48,6 @@ export function findRepeats(n: Names): string {
 `;
 }
 
-/** Part of `enqueue_v1`, behind all that is stored: an id that stands in the call twice has become what its first place has. */
-export const answerRepeats = `  if v_firsts is not null then
-    for i in 1 .. cardinality(v_ids) loop
-      if v_firsts[i] is not null then v_results[i] := v_results[v_firsts[i]]; end if;
-    end loop;
-  end if;
-`;
-
 function conflict(id: string): string {
   return `raise exception 'job id % belongs to a job of another kind or key', ${id}
         using errcode = 'VT001', detail = ${id}::text, hint = 'Repeat an id only with the job it was first given to.';`;

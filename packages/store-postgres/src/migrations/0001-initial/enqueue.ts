@@ -3,7 +3,7 @@ import type { Names } from "../../names.ts";
 import { readJobs } from "./enqueue-input.ts";
 import { mergeEach } from "./enqueue-merge.ts";
 import { plainPath, singlePath } from "./enqueue-plain.ts";
-import { answerRepeats, findRepeats } from "./enqueue-repeats.ts";
+import { findRepeats } from "./enqueue-repeats.ts";
 import { endItSoon, lockClass, longestWait } from "./lock-keys.ts";
 import { buckets } from "./tables.ts";
 
@@ -122,7 +122,12 @@ ${findRepeats(n)}
   end if;
 
 ${mergeEach(n)}
-${answerRepeats}
+  if v_firsts is not null then
+    for i in 1 .. cardinality(v_ids) loop
+      if v_firsts[i] is not null then v_results[i] := v_results[v_firsts[i]]; end if;
+    end loop;
+  end if;
+
   if v_lock_timeout = '0' then perform set_config('lock_timeout', v_lock_timeout, true); end if;
   end if;
 
