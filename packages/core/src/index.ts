@@ -140,13 +140,13 @@ export { isDefect } from "./defect.ts";
 export { resolveJobFilter, toJobPage } from "./job-filter.ts";
 export {
   type ChosenCandidate,
-  type MergeCandidate,
   type MergeChoice,
   type MergePlan,
   type MergePlanOptions,
   planMerges,
   type UndecidedJob,
 } from "./merge-plan.ts";
+export type { MergeCandidate } from "./pending-row.ts";
 export { priorityFloor } from "./priority.ts";
 export { COUNTED_SILENCE_MS, decideRecovery, type Recovery, type StaleClaim } from "./recovery.ts";
 export {

@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Merge } from "./merge.ts";
-import { type MergeCandidate, planMerges } from "./merge-plan.ts";
+import { planMerges } from "./merge-plan.ts";
+import type { MergeCandidate } from "./pending-row.ts";
 import type { EnqueueJob } from "./store.ts";
 import type { Task } from "./task.ts";
 import { candidate, job, now, plan, sum, taskThat } from "./testing/merge-jobs.ts";

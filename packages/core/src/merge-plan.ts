@@ -1,37 +1,25 @@
 import { VenturiError } from "./errors.ts";
 import { failureMessage } from "./failure-note.ts";
 import type { JobId } from "./job-id.ts";
-import type { JournalEntry } from "./journal.ts";
-import {
-  type Decision,
-  isConstantMerge,
-  isDecision,
-  type MergeFunction,
-  type Pending,
-} from "./merge.ts";
+import { type Decision, isConstantMerge, isDecision, type MergeFunction } from "./merge.ts";
 import { decodeJson } from "./payload-codec.ts";
+import {
+  type Contents,
+  changeRow,
+  firstReadable,
+  logMerge,
+  type MergeCandidate,
+  newRow,
+  type PendingRow,
+  pendingRow,
+  replaceRow,
+  toPending,
+} from "./pending-row.ts";
 import { isPriority, type Priority } from "./priority.ts";
 import { ignoreRejection, isPromise } from "./schema.ts";
 import { quotes } from "./schema-issue.ts";
 import type { EnqueueJob } from "./store.ts";
 import type { Task } from "./task.ts";
-
-/** A pending job that an incoming one may be merged into, as the store holds it. */
-export interface MergeCandidate {
-  readonly id: JobId;
-  /** Counts merges: with the run count it says whether the candidate is still what was decided about. */
-  readonly version: number;
-  readonly runCount: number;
-  readonly failureCount: number;
-  readonly priority: Priority;
-  readonly visibleAt: Date;
-  /** JSON text. */
-  readonly payload: string;
-  /** JSON text; null: the initial carry. */
-  readonly carry: string | null;
-  /** At least the latest hundred entries, in order. */
-  readonly journal: readonly JournalEntry[];
-}
 
 /** What a merge function has decided about one job, as a store applies it, if its candidate has not changed. */
 export type MergeChoice =
@@ -122,129 +110,23 @@ export async function planMerges(
   return { jobs: decided, skipped: [...skipped], failure: null };
 }
 
-/** A pending job as the jobs of one call see it, those before them in the call included. */
-interface Row {
-  readonly id: JobId;
-  version: number;
-  readonly runCount: number;
-  readonly failureCount: number;
-  priority: Priority;
-  visibleAt: number;
-  /** JSON text, decoded anew for every function that sees it: it may change what it is given. */
-  payload: string;
-  carry: string | null;
-  readonly journal: JournalEntry[];
-  /** What a task makes of it, until it changes: null where the task's schemas refuse it. */
-  readonly read: Map<Task, Contents | null>;
-}
-
-interface Contents {
-  readonly payload: unknown;
-  readonly carry: unknown;
-}
-
-function pendingRow(candidate: MergeCandidate): Row {
-  return {
-    ...candidate,
-    visibleAt: candidate.visibleAt.getTime(),
-    journal: [...candidate.journal],
-    read: new Map(),
-  };
-}
-
-function newRow(job: EnqueueJob, now: Date): Row {
-  return {
-    id: job.id,
-    version: 0,
-    runCount: 0,
-    failureCount: 0,
-    priority: job.priority,
-    visibleAt: dueAt(job, now),
-    payload: job.payload,
-    carry: null,
-    journal: [],
-    read: new Map(),
-  };
-}
-
-function dueAt(job: EnqueueJob, now: Date): number {
-  return Math.max(job.runAt ?? now.getTime() + (job.delayMs ?? 0), now.getTime());
-}
-
-async function firstReadable(
-  task: Task,
-  rows: readonly Row[],
-  unread: JobId[],
-): Promise<Row | undefined> {
-  for (const row of rows) {
-    const contents = row.read.get(task) ?? (await readContents(task, row));
-    row.read.set(task, contents);
-    if (contents !== null) return row;
-    unread.push(row.id);
-  }
-  return undefined;
-}
-
-/** Null for what today's schemas refuse. */
-async function readContents(task: Task, row: Row): Promise<Contents | null> {
-  try {
-    await task.decodePayload(row.payload);
-    return {
-      payload: decodeJson(row.payload, "payload", task.kind),
-      carry: await task.decodeCarry(row.carry),
-    };
-  } catch {
-    return null;
-  }
-}
-
 function insert(job: EnqueueJob, skipped: readonly JobId[]): EnqueueJob {
   return { ...job, decision: { action: "insert", skipped } };
 }
 
 /** What a constant merge, which the store decides, will have made of the pending jobs. */
-function foresee(job: EnqueueJob, rows: Row[], now: Date): void {
+function foresee(job: EnqueueJob, rows: PendingRow[], now: Date): void {
   const [row] = rows;
   if (row === undefined || job.merge === "independent") rows.push(newRow(job, now));
-  else if (job.merge === "keep") log(row, job, "keep", now);
-  else replace(row, job, now);
-}
-
-function replace(row: Row, job: EnqueueJob, now: Date): void {
-  log(row, job, "replace", now);
-  change(row, job.payload, null);
-  row.priority = job.priority;
-  row.visibleAt = Math.min(row.visibleAt, dueAt(job, now));
-}
-
-function change(row: Row, payload: string, carry: string | null): void {
-  // As the database counts: from the start again after the last.
-  row.version = (row.version % 2_147_483_647) + 1;
-  row.payload = payload;
-  row.carry = carry;
-  row.read.clear();
-}
-
-function log(row: Row, job: EnqueueJob, note: string, now: Date): void {
-  row.journal.push({
-    jobId: row.id,
-    kind: job.kind,
-    runNo: row.runCount,
-    outcome: "merged",
-    note,
-    attachment: null,
-    detail: null,
-    worker: null,
-    startedAt: null,
-    recordedAt: now,
-  });
+  else if (job.merge === "keep") logMerge(row, job, "keep", now);
+  else replaceRow(row, job, now);
 }
 
 interface Meeting {
   readonly job: EnqueueJob;
   readonly task: Task;
-  readonly row: Row;
-  readonly rows: Row[];
+  readonly row: PendingRow;
+  readonly rows: PendingRow[];
   readonly now: Date;
 }
 
@@ -256,11 +138,11 @@ async function decide({ job, task, row, rows, now }: Meeting): Promise<EnqueueJo
   }
   const chosen = { candidate: row.id, version: row.version, runCount: row.runCount };
   if (decision.decision === "keep") {
-    log(row, job, "keep", now);
+    logMerge(row, job, "keep", now);
     return { ...job, decision: { action: "keep", ...chosen } };
   }
   if (decision.decision !== "with") {
-    replace(row, job, now);
+    replaceRow(row, job, now);
     return { ...job, decision: { action: "replace", ...chosen } };
   }
   // Validated like an enqueued one; what the task computes from a payload at enqueue comes from this one.
@@ -269,8 +151,8 @@ async function decide({ job, task, row, rows, now }: Meeting): Promise<EnqueueJo
     decision.carry === undefined ? undefined : (task.encodeCarry(decision.carry) ?? undefined);
   if (carry !== undefined) await task.decodeCarry(carry);
   const { visibleAt, priority } = decision;
-  log(row, job, "with", now);
-  change(row, payload, carry ?? row.carry);
+  logMerge(row, job, "with", now);
+  changeRow(row, payload, carry ?? row.carry);
   if (visibleAt !== undefined) row.visibleAt = visibleAt.getTime();
   if (priority !== undefined) row.priority = priority;
   return {
@@ -287,7 +169,7 @@ async function decide({ job, task, row, rows, now }: Meeting): Promise<EnqueueJo
   };
 }
 
-function askMerge(task: Task, job: EnqueueJob, row: Row): Decision<unknown, unknown> {
+function askMerge(task: Task, job: EnqueueJob, row: PendingRow): Decision<unknown, unknown> {
   const fail = (what: string, cause?: unknown) =>
     new VenturiError(
       "merge",
@@ -325,19 +207,3 @@ function isSound(decision: Decision<unknown, unknown>): boolean {
     return false;
   }
 }
-
-function toPending(row: Row, { payload, carry }: Contents): Pending<unknown, unknown> {
-  return Object.freeze({
-    id: row.id,
-    payload,
-    carry,
-    runCount: row.runCount,
-    failureCount: row.failureCount,
-    journal: Object.freeze(row.journal.slice(-maxJournal)),
-    visibleAt: new Date(row.visibleAt),
-    priority: row.priority,
-  });
-}
-
-/** A counter that many producers add to has an entry for each of them. */
-const maxJournal = 100;

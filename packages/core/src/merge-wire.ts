@@ -1,7 +1,7 @@
 import { dateOf } from "./duration.ts";
 import { fromUuid, type JobId, toUuid } from "./job-id.ts";
 import type { JournalEntry } from "./journal.ts";
-import type { MergeCandidate } from "./merge-plan.ts";
+import type { MergeCandidate } from "./pending-row.ts";
 import { priorityOfTier } from "./priority.ts";
 import type { FindCandidatesRequest, FindCandidatesResult } from "./store.ts";
 import { column } from "./wire-column.ts";

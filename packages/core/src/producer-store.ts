@@ -1,7 +1,8 @@
 import type { Headers } from "./headers.ts";
 import type { JobId } from "./job-id.ts";
 import type { ConstantMerge } from "./merge.ts";
-import type { MergeCandidate, MergeChoice } from "./merge-plan.ts";
+import type { MergeChoice } from "./merge-plan.ts";
+import type { MergeCandidate } from "./pending-row.ts";
 import type { Port, Signalled } from "./port.ts";
 import type { Priority } from "./priority.ts";
 

@@ -1,32 +1,22 @@
-import { type ClaimRequest, type ClaimResult, type JobId, toUuid } from "@venturi/core";
+import type { ClaimRequest, ClaimResult, JobId } from "@venturi/core";
 import {
   type Answer,
   type ClaimInfo,
   hasRoomLeft,
-  inOrder,
   nothing,
-  type Placed,
   type RawAnswer,
-  readAnswer,
-  readInfo,
   remainder,
   together,
   vainMs,
 } from "./claim-answer.ts";
-import { PlaceMap, readFound } from "./claim-found.ts";
+import { readFound } from "./claim-found.ts";
 import { ClaimStarts } from "./claim-starts.ts";
-import type { Database, Row } from "./database.ts";
+import { ClaimStatements } from "./claim-statements.ts";
+import type { Database } from "./database.ts";
 import type { Kinds } from "./kinds.ts";
-import type { Begin, Mark, Tier } from "./marks.ts";
+import type { Begin } from "./marks.ts";
 import type { Names } from "./names.ts";
 import type { OldPlace } from "./old-place.ts";
-import { type ClaimTerms, isStale, toClaimedJob, withBody } from "./row-mapping.ts";
-import { claim, claimedBodies } from "./sql/claim.ts";
-import { claimAll } from "./sql/claim-all.ts";
-import { claimHinted } from "./sql/claim-hinted.ts";
-import { mostLeaseMs } from "./sql/claim-terms.ts";
-import { promote } from "./sql/promote.ts";
-import type { Statement } from "./sql/statement.ts";
 import { fewKinds } from "./sql/walk.ts";
 import type { WalkBudget } from "./walk-budget.ts";
 
@@ -54,13 +44,8 @@ const hintedMs = 1_000;
  * that comes are single jobs that notifications name, each is looked up by its id.
  */
 export class Claimer {
-  readonly #database: Database;
   readonly #kinds: Kinds;
-  readonly #claim: Statement;
-  readonly #claimAll: Statement;
-  readonly #claimHinted: Statement;
-  readonly #bodies: Statement;
-  readonly #promote: Statement;
+  readonly #statements: ClaimStatements;
   readonly #now: () => number;
   readonly #starts: ClaimStarts;
   /** When a scheduled job is next due, on the monotonic clock, as far as the last claim knew. */
@@ -77,13 +62,8 @@ export class Claimer {
     now: () => number = () => performance.now(),
     budget?: WalkBudget,
   ) {
-    this.#database = database;
     this.#kinds = kinds;
-    this.#claim = claim(names);
-    this.#claimAll = claimAll(names);
-    this.#claimHinted = claimHinted(names);
-    this.#bodies = claimedBodies(names);
-    this.#promote = promote(names);
+    this.#statements = new ClaimStatements(database, kinds, names);
     this.#now = now;
     this.#starts = new ClaimStarts(now, budget);
   }
@@ -115,16 +95,7 @@ export class Claimer {
   async #claimNamed(request: ClaimRequest, hint: JobId): Promise<ClaimResult> {
     // Should it fail, the next claim looks at everything, whatever the reason was.
     this.#tookAll = false;
-    const values = [...this.#basics(request), toUuid(hint)];
-    const rows = await this.#withFreshBodies(
-      await this.#database.run(this.#claimHinted, values, "claim jobs"),
-    );
-    const info = readInfo(rows[0]);
-    if (info !== null) this.#database.sawIsolation(info.isolation);
-    const jobs = rows.flatMap((row) => {
-      const terms = info && this.#terms(request, info.clock_ms).get(row["kind_id"] as number);
-      return terms ? [toClaimedJob(row, terms)] : [];
-    });
+    const { info, jobs } = await this.#statements.claimNamed(request, hint);
     const blocked = info?.held !== false;
     this.#tookAll = !blocked;
     const waitMs = this.#dueAt - this.#now();
@@ -135,7 +106,7 @@ export class Claimer {
   async #claimAndLook(request: ClaimRequest): Promise<ClaimResult> {
     const now = this.#now();
     this.#lookedAt = now;
-    const begin = this.#starts.begin(this.#idsOf(request), request.exclude);
+    const begin = this.#starts.begin(this.#statements.kindIds(request), request.exclude);
     let answer = await this.#promoteAndClaim(request, begin, this.#dueAt <= now);
     const isBusy = answer.jobs.length >= manyJobs;
     let hasLooked = begin === "start";
@@ -173,7 +144,8 @@ export class Claimer {
       const answer = all ?? (await this.#claimOnce(request, begin, false));
       if (!answer.due) return answer;
     }
-    await this.#promoteDue(request, begin);
+    const { due } = this.#starts.places(this.#statements.kindIds(request), begin);
+    this.#starts.promoted(await this.#statements.promote(request, due));
     return this.#claimOnce(request, begin, true);
   }
 
@@ -181,153 +153,51 @@ export class Claimer {
   async #claimAllOnce(request: ClaimRequest): Promise<Answer | null> {
     // Should it fail, the next claim is the larger one, whatever the reason was.
     this.#tookAll = false;
+    const ids = this.#statements.kindIds(request);
     // It is sent no places, but what walks from the start is noted where places are asked for.
-    this.#starts.places(this.#idsOf(request), "start");
-    const raw = readAnswer(
-      await this.#database.run(
-        this.#claimAll,
-        [...this.#basics(request), (request.exclude ?? []).map(toUuid)],
-        "claim jobs",
-      ),
-    );
-    if (raw !== null) this.#starts.walked(this.#idsOf(request), "start", vainMs(raw));
+    this.#starts.places(ids, "start");
+    const raw = await this.#statements.claimAll(request);
+    if (raw !== null) this.#starts.walked(ids, "start", vainMs(raw));
     // Where something is due it is promoted first, and then the other statement claims.
     if (raw === null || (raw.info.fits !== true && !raw.info.due)) return null;
     // It says that it has taken all, but not of which kind what is held by others is.
     const isWhole = ({ due, held }: ClaimInfo) => !due && !held;
-    return { ...(await this.#read(request, raw, isWhole)), isAll: true };
-  }
-
-  /** What both statements begin with. */
-  #basics(request: ClaimRequest): unknown[] {
-    return [
-      request.worker,
-      request.limit,
-      this.#idsOf(request),
-      request.kinds.map(({ limit }) => limit),
-      request.kinds.map(({ leaseMs }) => leaseMs),
-      request.kinds.map(({ backstop }) => backstop),
-    ];
+    return { ...(await this.#learn(request, raw, isWhole)), isAll: true };
   }
 
   async #claimOnce(request: ClaimRequest, begin: Begin, ignoreDue: boolean): Promise<Answer> {
-    const ids = this.#idsOf(request);
-    const { ready, due } = this.#starts.places(ids, begin);
+    const ids = this.#statements.kindIds(request);
+    const places = this.#starts.places(ids, begin);
     const areLowered = this.#starts.areLowered(ids);
-    const raw = readAnswer(
-      await this.#database.run(
-        this.#claim,
-        [
-          ...this.#basics(request),
-          request.turn.counter,
-          request.turn.ratio,
-          ...byTier(ready),
-          ...byTier(due),
-          (request.exclude ?? []).map(toUuid),
-          ignoreDue ? 1 : 0,
-          begin !== "marks" || areLowered ? 1 : 0,
-        ],
-        "claim jobs",
-      ),
-    );
-    if (raw !== null) this.#starts.walked(ids, begin, vainMs(raw), areLowered);
-    // One that stopped at what is due has not looked for what is ready.
-    return this.#read(request, raw, ({ due }) => ignoreDue || !due);
-  }
-
-  /** Reads the bodies again that a merge had changed while the claim was looking. Rare. */
-  async #withFreshBodies(rows: readonly Row[]): Promise<readonly Row[]> {
-    const stale = rows.filter(isStale).map((row) => row["job_id"]);
-    if (stale.length === 0) return rows;
-    const bodies = await this.#database.run(
-      this.#bodies,
-      [stale],
-      "read the jobs that were claimed",
-    );
-    const byId = new Map(bodies.map((body) => [body["job_id"], body]));
-    return rows.map((row) => {
-      const body = byId.get(row["job_id"]);
-      return body === undefined ? row : withBody(row, body);
+    const raw = await this.#statements.claim(request, {
+      ...places,
+      ignoreDue,
+      tells: begin !== "marks" || areLowered,
     });
+    if (raw === null) return nothing;
+    this.#starts.walked(ids, begin, vainMs(raw), areLowered);
+    // One that stopped at what is due has not looked for what is ready.
+    return this.#learn(request, raw, ({ due }) => ignoreDue || !due);
   }
 
-  /** Reads a claim's answer; `isWhole`: whether what it found is all that its kinds have. */
-  async #read(
+  /** Reads an answer, and where to begin next. `isWhole`: whether what it found is all that its kinds have. */
+  async #learn(
     request: ClaimRequest,
-    raw: RawAnswer | null,
+    raw: RawAnswer,
     isWhole: (info: ClaimInfo) => boolean,
   ): Promise<Answer> {
-    if (raw === null) return nothing;
     const { info } = raw;
-    const rows = await this.#withFreshBodies(raw.rows);
-    this.#database.sawIsolation(info.isolation);
-    const terms = this.#terms(request, info.clock_ms);
-    const jobs: Placed[] = [];
-    const last = new PlaceMap();
-    for (const row of rows) {
-      const kind = row["kind_id"] as number;
-      const tier = row["priority"] as Tier;
-      const seq = row["seq"] as number;
-      last.raise(kind, tier, seq);
-      // Only kinds that were asked for come back.
-      const ofKind = terms.get(kind) as ClaimTerms;
-      jobs.push({ tier, seq, job: toClaimedJob(row, ofKind) });
-    }
-    jobs.sort(inOrder);
-    const found = isWhole(info) ? readFound(info) : null;
+    const { jobs, last } = await this.#statements.read(request, raw);
     const tookMs = vainMs(raw);
     this.#starts.learn({
       kinds: request.kinds.map(({ kind, limit }) => ({ id: this.#kinds.id(kind), kind, limit })),
       isCut: jobs.length >= request.limit,
       jobs,
       last,
-      found,
+      found: isWhole(info) ? readFound(info) : null,
       vainMs: tookMs,
     });
     const { wait_ms: waitMs, due, held } = info;
     return { jobs, waitMs, due, held, isAll: false, vainMs: tookMs };
   }
-
-  /** By the kinds' numbers. */
-  #terms(request: ClaimRequest, claimedMs: number): ReadonlyMap<number, ClaimTerms> {
-    return new Map(
-      request.kinds.map(({ kind, leaseMs }) => [
-        this.#kinds.id(kind),
-        { kind, leaseMs: Math.min(Math.max(leaseMs, 0), mostLeaseMs), claimedMs },
-      ]),
-    );
-  }
-
-  /** Promotes as many of each kind and tier as this claim could take, so that the claim sees what it would take. */
-  async #promoteDue(request: ClaimRequest, begin: Begin): Promise<void> {
-    // Those that are excluded come on top: they may stand before the others.
-    const excluded = request.exclude?.length ?? 0;
-    const ids = this.#idsOf(request);
-    const rows = await this.#database.run(
-      this.#promote,
-      [
-        ids,
-        request.kinds.map(({ limit }) => Math.min(limit, request.limit) + excluded),
-        ...byTier(this.#starts.places(ids, begin).due),
-      ],
-      "promote scheduled jobs",
-    );
-    this.#starts.promoted(
-      rows.map((row) => ({
-        kind: row["kind_id"] as number,
-        tier: row["priority"] as Tier,
-        firstMs: row["first_ms"] as number,
-        lastMs: row["last_ms"] as number,
-      })),
-    );
-  }
-
-  #idsOf({ kinds }: ClaimRequest): number[] {
-    return kinds.map(({ kind }) => this.#kinds.id(kind));
-  }
-}
-
-/** One array per tier, as the statements take them. */
-function byTier(marks: readonly Mark[]): [number[], number[], number[]] {
-  return [marks.map((mark) => mark[0]), marks.map((mark) => mark[1]), marks.map((mark) => mark[2])];
 }

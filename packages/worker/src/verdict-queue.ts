@@ -1,9 +1,9 @@
 import type { SettleVerdict } from "@venturi/core";
+import { Blame, type Failed, type Tried } from "./blame.ts";
 import type { CancelTimer, Clock } from "./clock.ts";
-import { FailedAlike } from "./failed-alike.ts";
 import { doubled } from "./growing-delay.ts";
 import { LaterItems } from "./later-items.ts";
-import { hasNothingToDoWithItems, isAboutValues, isRefusal, natureOf } from "./refusal.ts";
+import { hasNothingToDoWithItems } from "./refusal.ts";
 import type { Trouble } from "./trouble.ts";
 
 /** What one statement takes at most. */
@@ -16,8 +16,6 @@ const mostAgainMs = 1_000;
 /** The longest such wait of what failed, in milliseconds: the server has to be asked, but not often. */
 const mostFailedMs = 30_000;
 
-/** So many items that fail alike, with nothing written yet, are not to blame. */
-const alikeItems = 3;
 /** Something to be written about one claim. */
 export interface ClaimWrite {
   /** Length of the text it carries, for batches of bounded size. */
@@ -48,21 +46,6 @@ export interface VerdictQueueOptions<Item extends ClaimWrite> {
   readonly onProgress?: () => void;
 }
 
-/** An item that failed by itself. */
-interface Failed<Item> {
-  readonly item: Item;
-  readonly error: unknown;
-}
-
-/** What has come of a batch so far. */
-interface Sent<Item> {
-  /** How many items the store took. */
-  written: number;
-  readonly failed: Failed<Item>[];
-  /** Items that were not tried by themselves any more, since all before them failed alike. */
-  readonly untried: Item[];
-}
-
 /**
  * Writes about claims until each has its verdict. At most one statement is in flight; what piles up meanwhile goes
  * out with the next, so batches form by themselves. An idle queue sends on the next turn of the event loop.
@@ -73,9 +56,7 @@ export class VerdictQueue<Item extends ClaimWrite> {
   #waiting: Item[] = [];
   /** Items that are tried again by themselves. */
   readonly #later: LaterItems<Item>;
-  /** Items whose refusal has been told of. */
-  readonly #told = new WeakSet<Item>();
-  readonly #alike: FailedAlike;
+  readonly #blame: Blame<Item>;
   #unresolved = 0;
   #sending = false;
   #abandoned = false;
@@ -84,9 +65,9 @@ export class VerdictQueue<Item extends ClaimWrite> {
   #whenEmpty: (() => void)[] = [];
 
   constructor(options: VerdictQueueOptions<Item>) {
-    const { clock } = options;
+    const { clock, isPatient = true } = options;
     this.#options = options;
-    this.#alike = new FailedAlike(clock);
+    this.#blame = new Blame(clock, isPatient);
     this.#later = new LaterItems(clock, (items) => {
       this.#waiting.push(...items);
       this.#schedule();
@@ -151,31 +132,22 @@ export class VerdictQueue<Item extends ClaimWrite> {
   }
 
   async #send(batch: readonly Item[]): Promise<void> {
-    const sent: Sent<Item> = { written: 0, failed: [], untried: [] };
-    const scout = this.#scoutOf(batch);
+    const tried: Tried<Item> = { written: 0, failed: [], untried: [] };
+    const scout = this.#blame.scoutOf(batch);
     if (scout === null) {
-      await this.#write(batch, sent);
+      await this.#write(batch, tried);
     } else {
       const rest = batch.filter((item) => item !== scout);
-      await this.#write([scout], sent, rest);
-      if (!this.#cancelPause && !this.#abandoned) await this.#write(rest, sent);
+      await this.#write([scout], tried, rest);
+      if (!this.#cancelPause && !this.#abandoned) await this.#write(rest, tried);
     }
-    if (!this.#abandoned && sent.failed.length > 0) this.#judge(sent);
-  }
-
-  /**
-   * While items fail alike one goes before the others, so that these need neither fail with it nor be split: of those
-   * that were tried least the newest, since it may be that only what came with those that were tried fails.
-   */
-  #scoutOf(batch: readonly Item[]): Item | null {
-    if (batch.length < 2 || !this.#alike.isRecent) return null;
-    return batch.reduce((least, item) => (item.tries <= least.tries ? item : least));
+    if (!this.#abandoned && tried.failed.length > 0) this.#failed(tried);
   }
 
   /** Writes what can be written now, and notes which items fail by themselves; if all is to wait, `rest` does too. */
   async #write(
     batch: readonly Item[],
-    sent: Sent<Item>,
+    tried: Tried<Item>,
     rest: readonly Item[] = [],
   ): Promise<void> {
     const { send, trouble } = this.#options;
@@ -185,18 +157,18 @@ export class VerdictQueue<Item extends ClaimWrite> {
     } catch (error) {
       if (this.#abandoned) return;
       const [only] = batch;
-      const isKnown = this.#alike.isKnown(error);
+      const isKnown = this.#blame.isKnown(error);
       if (isKnown && only !== undefined && batch.length === 1) only.tries += 1;
       if (isKnown || hasNothingToDoWithItems(error))
         this.#pause([...rest, ...batch], trouble.failed(error));
-      else if (batch.length > 1) await this.#halve(batch, sent);
-      else if (only !== undefined) sent.failed.push({ item: only, error });
+      else if (batch.length > 1) await this.#halve(batch, tried);
+      else if (only !== undefined) tried.failed.push({ item: only, error });
       return;
     }
     if (this.#abandoned) return;
     trouble.succeeded();
-    this.#alike.end();
-    sent.written += batch.length;
+    this.#blame.succeeded();
+    tried.written += batch.length;
     batch.forEach((item, index) => {
       const verdict = verdicts[index] ?? "lost";
       if (verdict === "busy") {
@@ -208,64 +180,52 @@ export class VerdictQueue<Item extends ClaimWrite> {
     });
   }
 
-  async #halve(batch: readonly Item[], sent: Sent<Item>): Promise<void> {
+  async #halve(batch: readonly Item[], tried: Tried<Item>): Promise<void> {
     const middle = Math.ceil(batch.length / 2);
     for (const half of [batch.slice(0, middle), batch.slice(middle)]) {
       // The first half may have met an outage: then the second waits with it.
       if (this.#cancelPause) this.#waiting = [...half, ...this.#waiting];
-      else if (sent.failed.length >= alikeItems && this.#isAlike(sent)) sent.untried.push(...half);
-      else if (!this.#abandoned) await this.#write(half, sent);
+      else if (this.#blame.isClear(tried)) tried.untried.push(...half);
+      else if (!this.#abandoned) await this.#write(half, tried);
     }
   }
 
   /** What becomes of the items that failed by themselves. */
-  #judge(sent: Sent<Item>): void {
-    const { trouble, onRefused, isPatient = true } = this.#options;
-    const { written, failed, untried } = sent;
+  #failed(tried: Tried<Item>): void {
+    const { written, failed, untried } = tried;
     const items = failed.map(({ item }) => item);
-    const [{ error: firstError }] = failed as [Failed<Item>];
     if (this.#cancelPause && written === 0) {
       // Cut short by an outage, so nobody knows whether the others fail alike.
       this.#waiting = [...items, ...this.#waiting];
       return;
     }
-    if (this.#isAlike(sent)) {
-      const all = [...untried, ...items];
-      if (all.every((item) => this.#told.has(item))) {
-        // Each of them has been refused while others were not, so these need not wait with them.
+    // Those that were tried come last, so that others are tried when this is split once more.
+    const all = [...untried, ...items];
+    switch (this.#blame.judge(tried)) {
+      case "circumstances":
+        for (const item of items) item.tries += 1;
+        this.#pause(all, this.#options.trouble.failed(failed[0]?.error));
+        return;
+      case "refused-before":
         for (const item of all) this.#again(item, mostFailedMs);
         return;
-      }
-      if (failed.length > 1) this.#alike.found(firstError);
-      for (const item of items) item.tries += 1;
-      // Those that were tried come last, so that others are tried when this is split once more.
-      this.#pause(all, trouble.failed(firstError));
-      return;
+      case "items":
+        this.#refused(failed);
     }
-    const passing = failed.find(({ error }) => isPatient && !isRefusal(error));
+  }
+
+  /** Items that the store refuses for good, or that failed for what may pass: each goes its own way. */
+  #refused(failed: readonly Failed<Item>[]): void {
+    const { trouble, onRefused } = this.#options;
+    const passing = failed.find(({ error }) => this.#blame.isPassing(error));
     if (passing !== undefined) trouble.failed(passing.error);
-    for (const { item, error } of failed) {
-      const isNews = !(isPatient && (this.#told.has(item) || !isRefusal(error)));
-      if (isNews) this.#told.add(item);
-      const next = isNews ? onRefused(item, error) : "again";
+    for (const each of failed) {
+      const { item, error } = each;
+      const next = this.#blame.isNews(each) ? onRefused(item, error) : "again";
       if (next === "again") this.#again(item, mostFailedMs);
       else if (next === "drop") this.#resolved();
       else this.#waiting = [next, ...this.#waiting];
     }
-  }
-
-  /** Whether all items that were tried failed for what is no fault of theirs, as far as anybody can tell. */
-  #isAlike({ written, failed }: Sent<Item>): boolean {
-    const { isPatient = true } = this.#options;
-    const [first] = failed;
-    if (!isPatient || written > 0 || first === undefined) return false;
-    if (failed.length === 1) return !isRefusal(first.error);
-    const nature = natureOf(first.error);
-    return (
-      failed.every(({ error }) => natureOf(error) === nature) &&
-      // A value that cannot be stored is its own item's, however many have one; unless no substitute can be stored.
-      (!isAboutValues(first.error) || failed.every(({ item }) => this.#told.has(item)))
-    );
   }
 
   /** After an error that has nothing to do with the items: everything waits. */

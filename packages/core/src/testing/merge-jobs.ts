@@ -1,7 +1,8 @@
 import * as v from "valibot";
 import { createJobIds } from "../job-id.ts";
 import { Merge, type MergeFunction } from "../merge.ts";
-import { type MergeCandidate, planMerges } from "../merge-plan.ts";
+import { planMerges } from "../merge-plan.ts";
+import type { MergeCandidate } from "../pending-row.ts";
 import type { EnqueueJob } from "../store.ts";
 import { defineTask, type Task } from "../task.ts";
 

@@ -6,11 +6,13 @@ import { began, beganOnce, told, walked } from "./walk.ts";
 /**
  * Claims up to a limit of due jobs in one statement of three steps, so that several claimers at once each find work:
  *
- * 1. an unlocked probe of what waits per kind and tier, bounded by the limit;
- * 2. quotas per kind and tier, cut by each kind's room and by the turns of the priority rotation (`turns_v1`);
- * 3. a locked walk per kind and tier, `LIMIT quota FOR UPDATE SKIP LOCKED`: what another claimer holds is walked
- *    past, where locking the probed rows themselves would leave overlapping claimers with nothing. What a kind and
- *    tier cannot fill goes to the others.
+ * 1. an unlocked probe of what waits per kind and tier, bounded by the limit (`present` is the first of each, `probe`
+ *    as many as could be taken);
+ * 2. quotas per kind and tier (`shape`, `quota`), cut by each kind's room and by the turns of the priority rotation
+ *    (`turns_v1`);
+ * 3. a locked walk per kind and tier (`picked`), `LIMIT quota FOR UPDATE SKIP LOCKED`: what another claimer holds is
+ *    walked past, where locking the probed rows themselves would leave overlapping claimers with nothing. What a kind
+ *    and tier cannot fill goes to the others (`spare`, `spilled`, `placed`).
  *
  * Where all that waits is one kind of one tier, the quota is the limit and the probe falls away.
  *
@@ -40,7 +42,7 @@ export function claim(n: Names): Statement {
    * each, may find that it is not; and so may one look a tier at all those together whose marks are the same for all
    * tiers: they were made by a dear walk that found nothing of these kinds.
    */
-  const perhaps = ({ part, marks, position, behind }: Walked) => {
+  const perhaps = ({ part, marks, position, behind }: IndexPart) => {
     const [high, normal, low] = marks;
     const newest = (of: string) => `greatest(${marks.map((mark) => `${of}.${mark}`)})`;
     const isQuiet = (of: string) =>
@@ -55,13 +57,13 @@ export function claim(n: Names): Statement {
         cross join lateral (${any(anyOf(isQuiet("w")), `q.priority = t.tier and ${behind(least)}`)}) s)
       else true end`;
   };
-  const readyPart: Walked = {
+  const readyPart: IndexPart = {
     part: "not q.scheduled",
     marks: ["mark0", "mark1", "mark2"],
     position: "seq",
     behind: (mark) => `q.seq > ${mark}`,
   };
-  const duePart: Walked = {
+  const duePart: IndexPart = {
     part: "q.scheduled",
     marks: ["due0", "due1", "due2"],
     position: "visible_at",
@@ -174,7 +176,7 @@ from claimed c full join ${n.of("bodies_v1")}(array(select t.job_id from claimed
 }
 
 /** A part of the index that claims walk, the marks of it by tier, and how its rows are ordered. */
-interface Walked {
+interface IndexPart {
   readonly part: string;
   readonly marks: readonly [high: string, normal: string, low: string];
   readonly position: string;

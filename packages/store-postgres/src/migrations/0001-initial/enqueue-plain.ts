@@ -1,27 +1,6 @@
 import { noHint } from "../../hint.ts";
 import type { Names } from "../../names.ts";
-
-/** The id of a job that came without one: a ULID of the database's clock. */
-export const newId = `(lpad(to_hex((extract(epoch from v_clock) * 1000)::bigint), 12, '0')
-          || substr(replace(gen_random_uuid()::text, '-', ''), 13))::uuid`;
-
-/** A priority's number, null for what is none. */
-export const tierOf = (priority: string): string =>
-  `case coalesce(${priority}, 'normal') when 'high' then 0 when 'normal' then 1 when 'low' then 2 end::smallint`;
-
-/** When a job is due: what has passed means now. */
-export const dueOf = (runAt: string, delayMs: string): string =>
-  `case when ${runAt} is not null then greatest(${runAt}, v_clock)
-          when ${delayMs} > 0 then v_clock + make_interval(secs => least(${delayMs}, 3e14) / 1000)
-          else v_clock end`;
-
-/** A lease as it is stored: what no interval holds is cut. */
-export const leaseOf = (leaseMs: string): string =>
-  `case when ${leaseMs} > 3e14 then 3e14 else ${leaseMs} end`;
-
-/** Headers, an object, that are refused; a null counts as left out. */
-export const refusesHeaders = (headers: string): string =>
-  `jsonb_path_exists(${headers}, 'strict $.* ? (@.type() != "string" && @.type() != "null")')`;
+import { dueOf, leaseOf, newId, refusesHeaders, tierOf } from "./enqueue-input.ts";
 
 /** Rows of kinds may have been written by hand, under names that no job can have. */
 const isNamed = "length(k.name) between 1 and 200";

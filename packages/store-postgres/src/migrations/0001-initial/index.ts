@@ -4,6 +4,7 @@ import { complete } from "./complete.ts";
 import { enqueue } from "./enqueue.ts";
 import { helpers } from "./helpers.ts";
 import { lockKeys } from "./lock-keys.ts";
+import { mergeCandidates } from "./merge-candidates.ts";
 import { tables } from "./tables.ts";
 import { turns } from "./turns.ts";
 
@@ -16,6 +17,7 @@ export const initial: Migration = {
     ...bodies(names),
     ...turns(names),
     ...lockKeys(names),
+    ...mergeCandidates(names),
     ...enqueue(names),
     ...complete(names),
   ],

@@ -32,3 +32,8 @@ end
 $fn$`,
   ];
 }
+
+/** The lock space is shared with the user's application, so the class comes from schema and prefix. */
+export function lockClass(n: Names): string {
+  return `pg_catalog.hashtext(${n.literal(`venturi:${n.schema}.${n.prefix}`)})`;
+}

@@ -1,0 +1,185 @@
+import { type ClaimedJob, type ClaimRequest, type JobId, toUuid } from "@venturi/core";
+import {
+  type ClaimInfo,
+  inOrder,
+  type Placed,
+  type RawAnswer,
+  readAnswer,
+  readInfo,
+} from "./claim-answer.ts";
+import { PlaceMap } from "./claim-found.ts";
+import type { Promoted } from "./claim-starts.ts";
+import type { Database, Row } from "./database.ts";
+import type { Kinds } from "./kinds.ts";
+import type { Mark, Tier } from "./marks.ts";
+import type { Names } from "./names.ts";
+import { type ClaimTerms, isStale, toClaimedJob, withBody } from "./row-mapping.ts";
+import { claim, claimedBodies } from "./sql/claim.ts";
+import { claimAll } from "./sql/claim-all.ts";
+import { claimHinted } from "./sql/claim-hinted.ts";
+import { mostLeaseMs } from "./sql/claim-terms.ts";
+import { promote } from "./sql/promote.ts";
+import type { Statement } from "./sql/statement.ts";
+
+/** Where a claim looks, and what else it is told. */
+export interface ClaimPlaces {
+  /** Of each kind, behind what it looks for jobs that are ready, and for those that are due. */
+  readonly ready: readonly Mark[];
+  readonly due: readonly Mark[];
+  /** Whether it claims although something scheduled is due. */
+  readonly ignoreDue: boolean;
+  /** Whether it tells what it has found, even if looking was cheap. */
+  readonly tells: boolean;
+}
+
+/** The jobs of an answer, in order, and the last of them of each kind and tier. */
+export interface Brought {
+  readonly jobs: readonly Placed[];
+  readonly last: PlaceMap;
+}
+
+/** The statements that claim: what each is sent, and how its answer is read. Which is sent when the claimer knows. */
+export class ClaimStatements {
+  readonly #database: Database;
+  readonly #kinds: Kinds;
+  readonly #claim: Statement;
+  readonly #claimAll: Statement;
+  readonly #claimHinted: Statement;
+  readonly #bodies: Statement;
+  readonly #promote: Statement;
+
+  constructor(database: Database, kinds: Kinds, names: Names) {
+    this.#database = database;
+    this.#kinds = kinds;
+    this.#claim = claim(names);
+    this.#claimAll = claimAll(names);
+    this.#claimHinted = claimHinted(names);
+    this.#bodies = claimedBodies(names);
+    this.#promote = promote(names);
+  }
+
+  kindIds({ kinds }: ClaimRequest): number[] {
+    return kinds.map(({ kind }) => this.#kinds.id(kind));
+  }
+
+  /** Claims what waits behind the places, in turns. */
+  async claim(
+    request: ClaimRequest,
+    { ready, due, ignoreDue, tells }: ClaimPlaces,
+  ): Promise<RawAnswer | null> {
+    const values = [
+      ...this.#basics(request),
+      request.turn.counter,
+      request.turn.ratio,
+      ...byTier(ready),
+      ...byTier(due),
+      (request.exclude ?? []).map(toUuid),
+      ignoreDue ? 1 : 0,
+      tells ? 1 : 0,
+    ];
+    return readAnswer(await this.#database.run(this.#claim, values, "claim jobs"));
+  }
+
+  /** Claims all that waits, or nothing where it does not fit. */
+  async claimAll(request: ClaimRequest): Promise<RawAnswer | null> {
+    const values = [...this.#basics(request), (request.exclude ?? []).map(toUuid)];
+    return readAnswer(await this.#database.run(this.#claimAll, values, "claim jobs"));
+  }
+
+  /** Claims the job that a notification named. */
+  async claimNamed(
+    request: ClaimRequest,
+    id: JobId,
+  ): Promise<{ readonly info: ClaimInfo | null; readonly jobs: readonly ClaimedJob[] }> {
+    const values = [...this.#basics(request), toUuid(id)];
+    const [row] = await this.#withFreshBodies(
+      await this.#database.run(this.#claimHinted, values, "claim jobs"),
+    );
+    const info = readInfo(row);
+    if (row === undefined || info === null) return { info, jobs: [] };
+    this.#database.sawIsolation(info.isolation);
+    // The row has no kind where it has no job.
+    const terms = this.#terms(request, info.clock_ms).get(row["kind_id"] as number);
+    return { info, jobs: terms === undefined ? [] : [toClaimedJob(row, terms)] };
+  }
+
+  /** The jobs of an answer of `claim` or `claimAll`. */
+  async read(request: ClaimRequest, { info, rows }: RawAnswer): Promise<Brought> {
+    const fresh = await this.#withFreshBodies(rows);
+    this.#database.sawIsolation(info.isolation);
+    const terms = this.#terms(request, info.clock_ms);
+    const jobs: Placed[] = [];
+    const last = new PlaceMap();
+    for (const row of fresh) {
+      const kind = row["kind_id"] as number;
+      const tier = row["priority"] as Tier;
+      const seq = row["seq"] as number;
+      last.raise(kind, tier, seq);
+      // Only kinds that were asked for come back.
+      const ofKind = terms.get(kind) as ClaimTerms;
+      jobs.push({ tier, seq, job: toClaimedJob(row, ofKind) });
+    }
+    return { jobs: jobs.sort(inOrder), last };
+  }
+
+  /** Promotes as many of each kind and tier as this claim could take, so that the claim sees what it would take. */
+  async promote(request: ClaimRequest, due: readonly Mark[]): Promise<Promoted[]> {
+    // Those that are excluded come on top: they may stand before the others.
+    const excluded = request.exclude?.length ?? 0;
+    const values = [
+      this.kindIds(request),
+      request.kinds.map(({ limit }) => Math.min(limit, request.limit) + excluded),
+      ...byTier(due),
+    ];
+    const rows = await this.#database.run(this.#promote, values, "promote scheduled jobs");
+    return rows.map((row) => ({
+      kind: row["kind_id"] as number,
+      tier: row["priority"] as Tier,
+      firstMs: row["first_ms"] as number,
+      lastMs: row["last_ms"] as number,
+    }));
+  }
+
+  /** What all that claim begin with. */
+  #basics(request: ClaimRequest): unknown[] {
+    return [
+      request.worker,
+      request.limit,
+      this.kindIds(request),
+      request.kinds.map(({ limit }) => limit),
+      request.kinds.map(({ leaseMs }) => leaseMs),
+      request.kinds.map(({ backstop }) => backstop),
+    ];
+  }
+
+  /** By the kinds' numbers. */
+  #terms(request: ClaimRequest, claimedMs: number): ReadonlyMap<number, ClaimTerms> {
+    return new Map(
+      request.kinds.map(({ kind, leaseMs }) => [
+        this.#kinds.id(kind),
+        { kind, leaseMs: Math.min(Math.max(leaseMs, 0), mostLeaseMs), claimedMs },
+      ]),
+    );
+  }
+
+  /** Reads the bodies again that a merge had changed while the claim was looking. Rare. */
+  async #withFreshBodies(rows: readonly Row[]): Promise<readonly Row[]> {
+    const stale = rows.filter(isStale).map((row) => row["job_id"]);
+    if (stale.length === 0) return rows;
+    const bodies = await this.#database.run(
+      this.#bodies,
+      [stale],
+      "read the jobs that were claimed",
+    );
+    const byId = new Map(bodies.map((body) => [body["job_id"], body]));
+    return rows.map((row) => {
+      const body = byId.get(row["job_id"]);
+      return body === undefined ? row : withBody(row, body);
+    });
+  }
+}
+
+/** One array per tier, as the statements take them. */
+function byTier(marks: readonly Mark[]): [number[], number[], number[]] {
+  return [marks.map((mark) => mark[0]), marks.map((mark) => mark[1]), marks.map((mark) => mark[2])];
+}
