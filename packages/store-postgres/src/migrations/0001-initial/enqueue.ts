@@ -40,7 +40,7 @@ import { buckets } from "./tables.ts";
 export function enqueue(n: Names): string[] {
   return [
     `create function ${n.of("merge_candidates_v1")}(keys jsonb) returns table (ord integer, candidate text, known text)
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $fn$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as ${n.body}
 #variable_conflict use_column
 declare
   i integer;
@@ -94,10 +94,10 @@ exception when data_exception then
   end loop;
   raise;
 end
-$fn$`,
+${n.body}`,
 
     `create function ${n.of("enqueue_v1")}(jobs jsonb) returns table (ord integer, id text, outcome text)
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $fn$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as ${n.body}
 #variable_conflict use_column
 declare
   v_clock timestamptz := ${n.of("clock")}();
@@ -372,7 +372,7 @@ ${singlePath(n)}${plainPath(n)}  else
   return query select u.ord::integer, u.id::text, coalesce(u.outcome, 'enqueued')
     from unnest(v_results, v_outcomes) with ordinality u(id, outcome, ord);
 end
-$fn$`,
+${n.body}`,
   ];
 }
 
