@@ -339,35 +339,35 @@ begin
           when r.delay_ms > 0 then v_clock + make_interval(secs => least(r.delay_ms, 3e14) / 1000)
           else v_clock end as due,
         case
-          when r.kind is null or length(r.kind) not between 1 and 200 then r.ord || ': kind must have 1 to 200 characters'
-          when coalesce(r.priority, 'normal') not in ('high', 'normal', 'low') then r.ord || ': priority must be high, normal or low'
-          when length(r.dedup_key) > 512 then r.ord || ': dedup_key must have at most 512 characters'
-          when r.merge is not null and r.merge not in ('keep', 'replace', 'independent') then r.ord || ': merge must be keep, replace or independent'
-          when r.delay_ms is not null and r.run_at is not null then r.ord || ': delay_ms and run_at exclude each other'
-          when r.delay_ms = 'NaN' or r.lease_ms = 'NaN' or r.lease_ms < 0 then r.ord || ': delay_ms and lease_ms must be milliseconds'
-          when r.headers is not null and jsonb_typeof(r.headers) <> 'object' then r.ord || ': headers must be an object'
-          when jsonb_path_exists(r.headers, 'strict $.* ? (@.type() != "string" && @.type() != "null")') then r.ord || ': headers must be texts'
+          when r.kind is null or length(r.kind) not between 1 and 200 then r.ord::text || ': kind must have 1 to 200 characters'
+          when coalesce(r.priority, 'normal') not in ('high', 'normal', 'low') then r.ord::text || ': priority must be high, normal or low'
+          when length(r.dedup_key) > 512 then r.ord::text || ': dedup_key must have at most 512 characters'
+          when r.merge is not null and r.merge not in ('keep', 'replace', 'independent') then r.ord::text || ': merge must be keep, replace or independent'
+          when r.delay_ms is not null and r.run_at is not null then r.ord::text || ': delay_ms and run_at exclude each other'
+          when r.delay_ms = 'NaN' or r.lease_ms = 'NaN' or r.lease_ms < 0 then r.ord::text || ': delay_ms and lease_ms must be milliseconds'
+          when r.headers is not null and jsonb_typeof(r.headers) <> 'object' then r.ord::text || ': headers must be an object'
+          when jsonb_path_exists(r.headers, 'strict $.* ? (@.type() != "string" && @.type() != "null")') then r.ord::text || ': headers must be texts'
           when r.decision is null then null
           when r.dedup_key is null or coalesce(r.decision ->> 'action', '') not in ('insert', 'independent', 'keep', 'replace', 'with')
-            then r.ord || ': decision needs a dedup_key and an action of insert, independent, keep, replace or with'
+            then r.ord::text || ': decision needs a dedup_key and an action of insert, independent, keep, replace or with'
           when r.decision ->> 'action' in ('keep', 'replace', 'with') and ((r.decision ->> 'candidate')::uuid is null
             or (r.decision ->> 'version')::integer is null or (r.decision ->> 'run_count')::integer is null)
-            then r.ord || ': decision of keep, replace or with needs candidate, version and run_count'
-          when r.decision ->> 'action' = 'with' and not r.decision ? 'payload' then r.ord || ': decision of with needs a payload'
+            then r.ord::text || ': decision of keep, replace or with needs candidate, version and run_count'
+          when r.decision ->> 'action' = 'with' and not r.decision ? 'payload' then r.ord::text || ': decision of with needs a payload'
           when coalesce(r.decision ->> 'priority', 'normal') not in ('high', 'normal', 'low')
-            then r.ord || ': decision priority must be high, normal or low'
+            then r.ord::text || ': decision priority must be high, normal or low'
           when jsonb_typeof(r.decision -> 'visible_at') not in ('string', 'null')
-            then r.ord || ': decision visible_at must be text'
+            then r.ord::text || ': decision visible_at must be text'
           when jsonb_typeof(r.decision -> 'skipped') not in ('array', 'null') or jsonb_typeof(r.decision -> 'skipped') = 'array' and jsonb_path_exists(r.decision -> 'skipped',
             '$[*] ? (@.type() != "string" || !(@ like_regex "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$"))')
-            then r.ord || ': decision skipped must be an array of ids as they were read'
+            then r.ord::text || ': decision skipped must be an array of ids as they were read'
         end as problem
       from rows from (jsonb_to_recordset(jobs) as (id uuid, kind text, payload jsonb, priority text, dedup_key text,
       merge text, delay_ms double precision, run_at timestamptz, lease_ms double precision, headers jsonb, decision jsonb)
       ) with ordinality r(id, kind, payload, priority, dedup_key, merge, delay_ms, run_at, lease_ms, headers, decision, ord)
     ) x left join "public"."venturi_kinds" k on k.name = x.kind
     cross join lateral (select case when x.problem is not null then x.problem
-      when k.id is null and x.kind ~ '[\u0001-\u001f\u007f-\u009f]' then x.ord || ': kind must have no control characters'
+      when k.id is null and x.kind ~ '[\u0001-\u001f\u007f-\u009f]' then x.ord::text || ': kind must have no control characters'
     end as problem) p;
   exception when data_exception then
     -- A value that its type refuses: of which job?
@@ -421,7 +421,7 @@ begin
   v_states := array_fill('i'::text, array[cardinality(v_ids)]);
 
   if exists (select 1 from unnest(v_keys) u(key) where u.key is not null) then
-    select array_agg(case when u.key is null then null else (hashtext(u.kind_id || ':' || u.key) & 1023)::smallint end order by u.ord)
+    select array_agg(case when u.key is null then null else (hashtext(u.kind_id::text || ':' || u.key) & 1023)::smallint end order by u.ord)
       into v_buckets from unnest(v_kind_ids, v_keys) with ordinality u(kind_id, key, ord);
     perform "public"."venturi_lock_keys_v1"(pg_catalog.hashtext('venturi:public.venturi'), v_buckets::integer[]);
     -- A new statement, hence a snapshot from after the lock.
@@ -619,11 +619,13 @@ CREATE OR REPLACE FUNCTION public.venturi_merge_candidates_v1(keys jsonb)
  SET jit TO 'off'
 AS $function$
 #variable_conflict use_column
+declare
+  i integer;
 begin
   -- Whoever has lost a race waits for those who hold the keys: what it would read before they commit is outdated
   -- already. Outside of a transaction the locks end with this statement.
   perform "public"."venturi_lock_keys_v1"(pg_catalog.hashtext('venturi:public.venturi'), array(
-    select (hashtext(k.id || ':' || u.dedup_key) & 1023)::integer
+    select (hashtext(k.id::text || ':' || u.dedup_key) & 1023)::integer
     from jsonb_to_recordset(keys) u(kind text, dedup_key text, wait boolean) join "public"."venturi_kinds" k on k.name = u.kind
     where u.wait));
   -- The pending jobs of each { kind, dedup_key, limit?, wait?, ids? }, smallest seq first, with all that a merge function sees:
@@ -652,6 +654,22 @@ begin
     where exists (select 1 from "public"."venturi_jobs" b where b.id = i.id)
       or exists (select 1 from "public"."venturi_journal" e where e.incoming_id = i.id);
   end if;
+exception when data_exception then
+  -- A value that its type refuses: of which key?
+  if jsonb_typeof(keys) <> 'array' then
+    raise exception 'cannot read candidates: keys must be an array' using errcode = 'VT002', hint = 'Pass [{ kind, dedup_key, limit?, wait?, ids? }, …].';
+  end if;
+  for i in 1 .. jsonb_array_length(keys) loop
+    begin
+      perform from jsonb_to_recordset(jsonb_build_array(keys -> (i - 1)))
+        as (kind text, dedup_key text, "limit" integer, wait boolean, ids uuid[]);
+      -- Less than none is refused here as it is above.
+      perform limit (keys -> (i - 1) ->> 'limit')::integer;
+    exception when data_exception then
+      raise exception 'cannot read candidates of key %: %', i, sqlerrm using errcode = 'VT002', hint = 'Pass [{ kind, dedup_key, limit?, wait?, ids? }, …].';
+    end;
+  end loop;
+  raise;
 end
 $function$
 ;

@@ -7,8 +7,9 @@ import type { EnqueueJob } from "./store.ts";
 const idConflictState = "VT001";
 const refusedState = "VT002";
 const changedState = "VT003";
-/** Another call with the same id was under way, and has been committed. */
+/** Another call with the same id was under way, and has been committed: as a job, or as what a merge took in. */
 const uniqueViolation = "23505";
+const uniqueIds = ["jobs_pkey", "journal_incoming_idx"];
 /** Somebody's transaction has not ended in time: the function names it, but for one that has the same id. */
 const lockNotAvailable = "55P03";
 
@@ -59,7 +60,8 @@ export function toEnqueueError(
       { cause: error, sqlState: fault.sqlState, isRetryable: true },
     );
   }
-  if (fault.sqlState === uniqueViolation && fault.message.includes(`${prefix}_jobs_pkey`)) {
+  const isKnown = uniqueIds.some((name) => fault.message.includes(`${prefix}_${name}`));
+  if (fault.sqlState === uniqueViolation && isKnown) {
     return new VenturiError(
       "database",
       `could not ${doing}: another call with the same id was under way; repeat it, and it finds the job`,

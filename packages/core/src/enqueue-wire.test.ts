@@ -124,7 +124,7 @@ describe("the answer to the call", () => {
 
   it("calls the function by the name it is given, with one parameter", () => {
     expect(enqueueCall('"app"."venturi_enqueue_v1"')).toMatch(
-      / from "app"\."venturi_enqueue_v1"\(\$1::text::jsonb\)$/,
+      / from "app"\."venturi_enqueue_v1"\(\$1::pg_catalog\.text::pg_catalog\.jsonb\)$/,
     );
   });
 

@@ -35,11 +35,13 @@ export function encodeEnqueue(jobs: readonly EnqueueJob[]): string {
  * The statement that calls `{prefix}_enqueue_v1`, given its qualified name, with what {@link encodeEnqueue} made as
  * parameter 1. It answers with one row: nearly always all jobs became what they were sent as, and a row for each of
  * them would be written, sent and read for nothing.
+ *
+ * Whatever it uses is named with its schema: it is sent in sessions of the application's, whose search path is its own.
  */
 export function enqueueCall(functionName: string): string {
   const others =
-    "jsonb_agg(jsonb_build_array(ord, id, outcome)) filter (where outcome <> 'enqueued')";
-  return `select count(*)::integer as jobs, (${others})::text as others from ${functionName}($1::text::jsonb)`;
+    "pg_catalog.jsonb_agg(pg_catalog.jsonb_build_array(ord, id, outcome)) filter (where outcome operator(pg_catalog.<>) 'enqueued')";
+  return `select pg_catalog.count(*)::pg_catalog.int4 as jobs, (${others})::pg_catalog.text as others from ${functionName}($1::pg_catalog.text::pg_catalog.jsonb)`;
 }
 
 /**

@@ -26,7 +26,7 @@ export function encodeMergeKeys(keys: readonly Key[], wait = false): string {
  * made as parameter 1.
  */
 export function mergeCandidatesCall(functionName: string): string {
-  return `select ord, candidate, known from ${functionName}($1::text::jsonb)`;
+  return `select ord, candidate, known from ${functionName}($1::pg_catalog.text::pg_catalog.jsonb)`;
 }
 
 /** A candidate as the function writes it. */

@@ -28,6 +28,13 @@ const connections = async (name: string) =>
   (await pool.query("select from pg_stat_activity where application_name = $1", [name])).rows
     .length;
 
+/** As a proxy whose target has gone. */
+const unreadable: never = new Proxy({} as never, {
+  get: () => {
+    throw new Error("gone");
+  },
+});
+
 describe("connect", () => {
   it("opens a pool of the store's own, which close ends", async () => {
     const store = await PostgresStore.connect({ connectionString: altered({}), maxConnections: 3 });
@@ -225,6 +232,8 @@ describe("options that are refused, by name", () => {
     ["options", client],
     ["options", db],
     ["pool", { pool, db }],
+    ["pool", { pool: unreadable }],
+    ["db", { db: unreadable }],
   ])("%s: %#", (argument, options) => {
     expect(made(options)).toThrow(expect.objectContaining({ code: "invalid-argument", argument }));
   });
@@ -268,6 +277,9 @@ describe("calls refuse what they do not know", () => {
     ["sginal", () => store.configure({ notify: true }, { sginal: signal } as object)],
     ["notify", () => store.configure(undefined as never)],
     ["notify", () => store.configure({} as never)],
+    ["settings", () => store.configure(unreadable)],
+    ["tx", async () => store.within(unreadable)],
+    ["tx", () => store.complete(unreadable, { worker: 1, jobId: "", runCount: 1 } as never)],
   ])("%s: %#", async (argument, call) => {
     expect(await failureOf(call())).toMatchObject({ code: "invalid-argument", argument });
   });

@@ -1,4 +1,10 @@
-import { invalidArgument, refuseBinary, show, type VenturiError } from "@venturi/core";
+import {
+  invalidArgument,
+  readArgument,
+  refuseBinary,
+  show,
+  type VenturiError,
+} from "@venturi/core";
 import pg from "pg";
 import type { Row, SqlConnection, SqlSource } from "./database.ts";
 import {
@@ -89,6 +95,10 @@ export function createListenClient(
 
 /** The connection of a transaction that somebody else began; throws `invalid-argument` for anything else. */
 export function connectionOf(tx: PostgresTransaction, preparedStatements: boolean): SqlConnection {
+  return readArgument("tx", () => recognised(tx, preparedStatements));
+}
+
+function recognised(tx: PostgresTransaction, preparedStatements: boolean): SqlConnection {
   const given: object = tx ?? {};
   const { totalCount, isTransaction, query } = given as Readonly<Record<string, unknown>>;
   // A pool would take any connection it likes, and so write whatever becomes of the transaction.

@@ -1,10 +1,12 @@
 import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
-import { afterAll, expect, it } from "vitest";
+import pg from "pg";
+import { afterAll, describe, expect, it } from "vitest";
 import { PostgresStore } from "./postgres-store.ts";
+import { liveThrough } from "./testing/live-through.ts";
 import { claimRequest, enqueue, job, settlement, startWorker } from "./testing/store-fixture.ts";
 import { until } from "./testing/until.ts";
 
-const { pool } = await testDatabase({ migrated: false });
+const { url, pool } = await testDatabase({ migrated: false });
 const common = `p${"2345678_".repeat(5).slice(0, 37)}`;
 const prefixes = [`${common}a`, `${common}b`];
 const stores = prefixes.map((prefix) => new PostgresStore({ pool, prefix }));
@@ -55,6 +57,31 @@ it("no derived name is cut off at 63 bytes", async () => {
   const foreign = rows.filter(({ name }) => !prefixes.some((p) => name.startsWith(`${p}_`)));
   expect(foreign).toEqual([]);
   expect(rows.filter(({ name }) => Buffer.byteLength(name) > 62)).toEqual([]);
+});
+
+describe("a schema may have any name", () => {
+  it.each(["a.b", "$fn$", "a$fn$ $fn_$b", "back\\slash"])("%j", async (schema) => {
+    const store = new PostgresStore({ pool, schema });
+    await store.migrate();
+    expect(await liveThrough(store, "any")).toEqual(
+      await liveThrough(new PostgresStore({ pool, prefix: "plain" }), schema),
+    );
+    await expectInvariants(pool, { schema });
+  });
+
+  it("also where backslashes are read as escapes", async () => {
+    const options = "-c standard_conforming_strings=off -c escape_string_warning=off";
+    const escaping = new pg.Pool({ connectionString: url, options });
+    const schema = "back\\nslash";
+    await new PostgresStore({ pool, schema }).migrate();
+    const [id] = await enqueue(new PostgresStore({ pool: escaping, schema }), job("k"));
+    const worker = await startWorker(new PostgresStore({ pool: escaping, schema }));
+    const { jobs } = await new PostgresStore({ pool: escaping, schema }).claim(
+      claimRequest(worker, ["k"]),
+    );
+    expect(jobs.map((claimed) => claimed.id)).toEqual([id]);
+    await escaping.end();
+  });
 });
 
 it.each(["", "Venturi", "jobs-v2", "jobs;drop", "1jobs", "a".repeat(40)])(

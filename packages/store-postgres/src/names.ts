@@ -12,6 +12,8 @@ export interface Names extends CoreNames {
   readonly channel: string;
   /** A value as an SQL string literal, for the few places that take no parameters (DDL). */
   literal(value: string): string;
+  /** What stands before and behind the body of a function: nothing that a name in it could hold. */
+  readonly body: string;
 }
 
 /** Names for a prefix and a schema that have been validated. */
@@ -23,6 +25,19 @@ export function createNames({ prefix, schema }: CoreNames): Names {
     of: (name) => qualifiedName({ prefix, schema }, name),
     local: (name) => quoteIdentifier(`${prefix}_${name}`),
     channel: quoteIdentifier(prefix),
-    literal: (value) => `'${value.replaceAll("'", "''")}'`,
+    literal,
+    body: bodyQuote(schema),
   };
+}
+
+/** Read alike whatever `standard_conforming_strings` says. */
+function literal(value: string): string {
+  const quoted = `'${value.replaceAll("'", "''")}'`;
+  return value.includes("\\") ? ` E${quoted.replaceAll("\\", "\\\\")}` : quoted;
+}
+
+function bodyQuote(schema: string): string {
+  let tag = "fn";
+  while (schema.includes(`$${tag}$`)) tag += "_";
+  return `$${tag}$`;
 }

@@ -117,7 +117,10 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
   constructor(options: BorrowOptions, owned: { readonly pool: pg.Pool });
   constructor(options: BorrowOptions, owned?: { readonly pool: pg.Pool }) {
     const resolved = resolveOptions(options, ["pool", "db"]);
-    const source = createSource(options, resolved, owned !== undefined);
+    const argument = options.pool === undefined ? "db" : "pool";
+    const source = readArgument(argument, () =>
+      createSource(options, resolved, owned !== undefined),
+    );
     this.#names = resolved.names;
     this.#logger = resolved.logger;
     this.#preparedStatements = resolved.preparedStatements;
@@ -185,17 +188,21 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
 
   /** Changes settings that are kept in the database, since the producers' functions read them. */
   async configure(settings: { readonly notify: boolean }, options: Signalled = {}): Promise<void> {
-    if (typeof settings?.notify !== "boolean") {
-      throw invalidArgument(
-        "notify",
-        "must be true or false",
-        "pass { notify: false } to stop notifications",
-      );
-    }
-    checkMembers("settings", settings, ["notify"], "configure");
+    const notify = readArgument("settings", () => {
+      const given = settings?.notify;
+      if (typeof given !== "boolean") {
+        throw invalidArgument(
+          "notify",
+          "must be true or false",
+          "pass { notify: false } to stop notifications",
+        );
+      }
+      checkMembers("settings", settings, ["notify"], "configure");
+      return given;
+    });
     const signal = readSignal(options, "configure");
     const { configure } = this.#statements;
-    const values = [settings.notify ? 1 : 0];
+    const values = [notify ? 1 : 0];
     await this.#abortable(
       () => this.#database.run(configure, values, "change the settings"),
       signal,

@@ -11,11 +11,11 @@ import type { Names } from "../../names.ts";
 export function bodies(n: Names): string[] {
   return [
     `create function ${n.of("bodies_v1")}(ids uuid[]) returns table (id uuid, payload text, headers text, version integer)
-language plpgsql stable rows 10 set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $fn$
+language plpgsql stable rows 10 set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as ${n.body}
 #variable_conflict use_column
 begin
   return query select j.id, j.payload::text, j.headers::text, coalesce(j.version, 0) from ${n.of("jobs")} j where j.id = any (ids);
 end
-$fn$`,
+${n.body}`,
   ];
 }

@@ -7,7 +7,7 @@ import type { Names } from "../../names.ts";
 export function complete(n: Names): string[] {
   return [
     `create function ${n.of("complete_v1")}(p_worker integer, p_job uuid, p_run integer, p_note text, p_attachment jsonb) returns void
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $fn$
+language plpgsql volatile set search_path = pg_catalog, pg_temp as ${n.body}
 begin
   with ended as (
     delete from ${n.of("queue")} q where q.job_id = p_job and q.claimed_by = p_worker
@@ -22,6 +22,6 @@ begin
       using errcode = 'VT004', hint = 'Roll back: another run of the job may be under way.';
   end if;
 end
-$fn$`,
+${n.body}`,
   ];
 }

@@ -52,33 +52,33 @@ export function readJobs(n: Names): string {
         ${tierOf("r.priority")} as tier,
         ${dueOf("r.run_at", "r.delay_ms")} as due,
         case
-          when r.kind is null or length(r.kind) not between 1 and 200 then r.ord || ': kind must have 1 to 200 characters'
-          when coalesce(r.priority, 'normal') not in ('high', 'normal', 'low') then r.ord || ': priority must be high, normal or low'
-          when length(r.dedup_key) > 512 then r.ord || ': dedup_key must have at most 512 characters'
-          when r.merge is not null and r.merge not in ('keep', 'replace', 'independent') then r.ord || ': merge must be keep, replace or independent'
-          when r.delay_ms is not null and r.run_at is not null then r.ord || ': delay_ms and run_at exclude each other'
-          when r.delay_ms = 'NaN' or r.lease_ms = 'NaN' or r.lease_ms < 0 then r.ord || ': delay_ms and lease_ms must be milliseconds'
-          when r.headers is not null and jsonb_typeof(r.headers) <> 'object' then r.ord || ': headers must be an object'
-          when ${refusesHeaders("r.headers")} then r.ord || ': headers must be texts'
+          when r.kind is null or length(r.kind) not between 1 and 200 then r.ord::text || ': kind must have 1 to 200 characters'
+          when coalesce(r.priority, 'normal') not in ('high', 'normal', 'low') then r.ord::text || ': priority must be high, normal or low'
+          when length(r.dedup_key) > 512 then r.ord::text || ': dedup_key must have at most 512 characters'
+          when r.merge is not null and r.merge not in ('keep', 'replace', 'independent') then r.ord::text || ': merge must be keep, replace or independent'
+          when r.delay_ms is not null and r.run_at is not null then r.ord::text || ': delay_ms and run_at exclude each other'
+          when r.delay_ms = 'NaN' or r.lease_ms = 'NaN' or r.lease_ms < 0 then r.ord::text || ': delay_ms and lease_ms must be milliseconds'
+          when r.headers is not null and jsonb_typeof(r.headers) <> 'object' then r.ord::text || ': headers must be an object'
+          when ${refusesHeaders("r.headers")} then r.ord::text || ': headers must be texts'
           when r.decision is null then null
           when r.dedup_key is null or coalesce(r.decision ->> 'action', '') not in ('insert', 'independent', 'keep', 'replace', 'with')
-            then r.ord || ': decision needs a dedup_key and an action of insert, independent, keep, replace or with'
+            then r.ord::text || ': decision needs a dedup_key and an action of insert, independent, keep, replace or with'
           when r.decision ->> 'action' in ('keep', 'replace', 'with') and ((r.decision ->> 'candidate')::uuid is null
             or (r.decision ->> 'version')::integer is null or (r.decision ->> 'run_count')::integer is null)
-            then r.ord || ': decision of keep, replace or with needs candidate, version and run_count'
-          when r.decision ->> 'action' = 'with' and not r.decision ? 'payload' then r.ord || ': decision of with needs a payload'
+            then r.ord::text || ': decision of keep, replace or with needs candidate, version and run_count'
+          when r.decision ->> 'action' = 'with' and not r.decision ? 'payload' then r.ord::text || ': decision of with needs a payload'
           when coalesce(r.decision ->> 'priority', 'normal') not in ('high', 'normal', 'low')
-            then r.ord || ': decision priority must be high, normal or low'
+            then r.ord::text || ': decision priority must be high, normal or low'
           when jsonb_typeof(r.decision -> 'visible_at') not in ('string', 'null')
-            then r.ord || ': decision visible_at must be text'
+            then r.ord::text || ': decision visible_at must be text'
           when ${refusesSkipped("r.decision -> 'skipped'")}
-            then r.ord || ': decision skipped must be an array of ids as they were read'
+            then r.ord::text || ': decision skipped must be an array of ids as they were read'
         end as problem
       from rows from (jsonb_to_recordset(jobs) as ${columns}
       ) with ordinality r(id, kind, payload, priority, dedup_key, merge, delay_ms, run_at, lease_ms, headers, decision, ord)
     ) x left join ${n.of("kinds")} k on k.name = x.kind
     cross join lateral (select case when x.problem is not null then x.problem
-      when k.id is null and x.kind ~ '[\\u0001-\\u001f\\u007f-\\u009f]' then x.ord || ': kind must have no control characters'
+      when k.id is null and x.kind ~ '[\\u0001-\\u001f\\u007f-\\u009f]' then x.ord::text || ': kind must have no control characters'
     end as problem) p;
   exception when data_exception then
     -- A value that its type refuses: of which job?

@@ -38,7 +38,7 @@ import { buckets } from "./tables.ts";
 export function enqueue(n: Names): string[] {
   return [
     `create function ${n.of("enqueue_v1")}(jobs jsonb) returns table (ord integer, id text, outcome text)
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $fn$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as ${n.body}
 #variable_conflict use_column
 declare
   v_clock timestamptz := ${n.of("clock")}();
@@ -85,7 +85,7 @@ ${readJobs(n)}
   v_states := array_fill('i'::text, array[cardinality(v_ids)]);
 
   if exists (select 1 from unnest(v_keys) u(key) where u.key is not null) then
-    select array_agg(case when u.key is null then null else (hashtext(u.kind_id || ':' || u.key) & ${buckets - 1})::smallint end order by u.ord)
+    select array_agg(case when u.key is null then null else (hashtext(u.kind_id::text || ':' || u.key) & ${buckets - 1})::smallint end order by u.ord)
       into v_buckets from unnest(v_kind_ids, v_keys) with ordinality u(kind_id, key, ord);
     perform ${n.of("lock_keys_v1")}(${lockClass(n)}, v_buckets::integer[]);
     -- A new statement, hence a snapshot from after the lock.
@@ -148,7 +148,7 @@ ${mergeEach(n)}
   return query select u.ord::integer, u.id::text, coalesce(u.outcome, 'enqueued')
     from unnest(v_results, v_outcomes) with ordinality u(id, outcome, ord);
 end
-$fn$`,
+${n.body}`,
   ];
 }
 

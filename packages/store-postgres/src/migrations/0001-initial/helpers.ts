@@ -8,18 +8,18 @@ export function helpers(n: Names): string[] {
       as 'select pg_catalog.statement_timestamp()'`,
 
     // A job id as the 26 characters that applications see.
-    `create function ${n.of("ulid")}(id uuid) returns text language sql immutable strict parallel safe as $fn$
+    `create function ${n.of("ulid")}(id uuid) returns text language sql immutable strict parallel safe as ${n.body}
       select string_agg(substr('0123456789ABCDEFGHJKMNPQRSTVWXYZ', 1 + substr(b.bits, 1 + 5 * i, 5)::bit(5)::integer, 1), '' order by i)
       from (select '00' || (('x' || substr(h, 1, 16))::bit(64))::text || (('x' || substr(h, 17))::bit(64))::text as bits
             from (select replace(id::text, '-', '') as h) x) b
       cross join generate_series(0, 25) i
-    $fn$`,
+    ${n.body}`,
 
-    `create function ${n.of("outcome")}(code "char") returns text language sql immutable strict parallel safe as $fn$
+    `create function ${n.of("outcome")}(code "char") returns text language sql immutable strict parallel safe as ${n.body}
       select case code when 'c' then 'completed' when 'p' then 'paused' when 'r' then 'retried' when 'd' then 'dead'
         when 's' then 'stale-recovered' when 'l' then 'released' when 'm' then 'merged' when 'x' then 'cancelled'
         when 'q' then 'requeued' end
-    $fn$`,
+    ${n.body}`,
 
     `create view ${n.of("job_history")} as
       select ${n.of("ulid")}(j.job_id) as job, k.name as kind, j.run_no, ${n.of("outcome")}(j.outcome) as outcome,

@@ -17,7 +17,7 @@ export const endItSoon =
 export function lockKeys(n: Names): string[] {
   return [
     `create function ${n.of("lock_keys_v1")}(class integer, buckets integer[], longest text default '${longestWait}') returns void
-language plpgsql volatile set search_path = pg_catalog, pg_temp as $fn$
+language plpgsql volatile set search_path = pg_catalog, pg_temp as ${n.body}
 declare
   v_own text := current_setting('lock_timeout');
 begin
@@ -29,7 +29,7 @@ exception when lock_not_available then
   raise exception 'another transaction has enqueued a job with this key, or with one that shares its lock, and is still open'
     using errcode = '55P03', hint = '${endItSoon}';
 end
-$fn$`,
+${n.body}`,
   ];
 }
 

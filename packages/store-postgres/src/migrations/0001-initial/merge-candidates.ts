@@ -7,20 +7,22 @@ import { buckets } from "./tables.ts";
  * `enqueue_v1`.
  *
  * Takes an array of `{ kind, dedup_key, limit?, wait?, ids? }` and returns `(ord, candidate, known)`: the pending jobs
- * of each key as JSON text, and of its `ids` those that are known already.
+ * of each key as JSON text, and of its `ids` those that are known already. Raises VT002 for a key it refuses.
  *
  * Index: `queue_dedup_idx (kind_id, dedup_key, seq)`. For its settings see `enqueue_v1`, whose plans are kept alike.
  */
 export function mergeCandidates(n: Names): string[] {
   return [
     `create function ${n.of("merge_candidates_v1")}(keys jsonb) returns table (ord integer, candidate text, known text)
-language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $fn$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as ${n.body}
 #variable_conflict use_column
+declare
+  i integer;
 begin
   -- Whoever has lost a race waits for those who hold the keys: what it would read before they commit is outdated
   -- already. Outside of a transaction the locks end with this statement.
   perform ${n.of("lock_keys_v1")}(${lockClass(n)}, array(
-    select (hashtext(k.id || ':' || u.dedup_key) & ${buckets - 1})::integer
+    select (hashtext(k.id::text || ':' || u.dedup_key) & ${buckets - 1})::integer
     from jsonb_to_recordset(keys) u(kind text, dedup_key text, wait boolean) join ${n.of("kinds")} k on k.name = u.kind
     where u.wait));
   -- The pending jobs of each { kind, dedup_key, limit?, wait?, ids? }, smallest seq first, with all that a merge function sees:
@@ -49,7 +51,26 @@ begin
     where exists (select 1 from ${n.of("jobs")} b where b.id = i.id)
       or exists (select 1 from ${n.of("journal")} e where e.incoming_id = i.id);
   end if;
+exception when data_exception then
+  -- A value that its type refuses: of which key?
+  if jsonb_typeof(keys) <> 'array' then
+    raise exception 'cannot read candidates: keys must be an array' using errcode = 'VT002', hint = '${readsKeys}';
+  end if;
+  for i in 1 .. jsonb_array_length(keys) loop
+    begin
+      perform from jsonb_to_recordset(jsonb_build_array(keys -> (i - 1)))
+        as (kind text, dedup_key text, "limit" integer, wait boolean, ids uuid[]);
+      -- Less than none is refused here as it is above.
+      perform limit (keys -> (i - 1) ->> 'limit')::integer;
+    exception when data_exception then
+      raise exception 'cannot read candidates of key %: %', i, sqlerrm using errcode = 'VT002', hint = '${readsKeys}';
+    end;
+  end loop;
+  raise;
 end
-$fn$`,
+${n.body}`,
   ];
 }
+
+/** What is said to whoever passes anything else. */
+const readsKeys = "Pass [{ kind, dedup_key, limit?, wait?, ids? }, …].";

@@ -11,7 +11,7 @@ export function turns(n: Names): string[] {
   return [
     `create function ${n.of("turns_v1")}(turns integer, counter bigint, ratio integer, kinds integer[], tiers smallint[],
   room_kinds integer[], room integer[]) returns table (kind_id integer, priority smallint, n integer)
-language plpgsql immutable set search_path = pg_catalog, pg_temp as $fn$
+language plpgsql immutable set search_path = pg_catalog, pg_temp as ${n.body}
 declare
   v_heads integer[] := array[1, 1, 1];
   v_ends integer[] := array[0, 0, 0];
@@ -61,6 +61,6 @@ begin
     end loop;
   end loop;
 end
-$fn$`,
+${n.body}`,
   ];
 }
