@@ -91,7 +91,7 @@ class Session implements SessionReactions {
       claimCheck.checkIfDue();
       return;
     }
-    dispatcher.giveUpWaiting();
+    dispatcher.takenForDead();
     claimCheck.check();
   }
 
