@@ -86,6 +86,13 @@ export const poolerExceptions: readonly PoolerException[] = [
     why: deaf,
   },
   { file: store("time-zones"), why: begun },
+  { file: worker("hints"), onlyWhen: "poll", why: deaf },
+  {
+    file: worker("lifecycle-new-kinds"),
+    tests: /does not keep a worker from running its others/,
+    onlyWhen: "poll",
+    why: deaf,
+  },
   {
     file: worker("merge-wakeup"),
     tests: /may sleep for a minute/,
