@@ -54,7 +54,7 @@ describe("jobs claimed ahead of a free slot", () => {
       return ends[n]?.promise;
     });
     await running(worker, async () => {
-      await until(async () => (await claimed()).length === 6);
+      await until(async () => (await claimed()).length === 6 && started.length > 0);
       expect(started).toEqual([0, 1]);
       expect(await pending()).toHaveLength(4);
       ends[1]?.resolve();
@@ -281,6 +281,59 @@ describe("a worker that others may have taken for dead", () => {
     });
     const jobs = await Promise.all(ids.map((id) => queue.job(id)));
     expect(jobs.map((job) => job?.runCount)).toEqual([1, 1, 1, 1]);
+  });
+
+  test("does not start what a claim brings that was under way meanwhile, since others may run it", async () => {
+    const { Task, enqueue } = kindOf("ahead_late");
+    const [id] = await enqueue(1);
+    const mayArrive = deferred();
+    const mayEnd = deferred();
+    let isSilent = false;
+    let beats = 0;
+    let handedBack = 0;
+    const late = wrapStore(store, (plain) => ({
+      claim: async (request) => {
+        const result = await plain.claim(request);
+        if (result.jobs.length > 0) {
+          isSilent = true;
+          await mayArrive.promise;
+        }
+        return result;
+      },
+      beat: async (request) => {
+        if (isSilent) throw Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" });
+        const result = await plain.beat(request);
+        beats += 1;
+        return result;
+      },
+      handBack: async (request) => {
+        handedBack += request.claims.length;
+        return plain.handBack(request);
+      },
+    }));
+    const started: string[] = [];
+    const start = (by: string) => () => {
+      started.push(by);
+      return mayEnd.promise;
+    };
+    const options = { workerTimeout: 300 };
+    const worker = new Worker(late, options).register(Task, start("first"));
+    await running(worker, async () => {
+      await until(() => isSilent);
+      const rescuer = new Worker(store, options).register(Task, start("rescuer"));
+      await running(rescuer, async () => {
+        await until(() => started.length === 1);
+        const before = beats;
+        isSilent = false;
+        await until(() => beats > before);
+        mayArrive.resolve();
+        await until(() => handedBack + started.length > 1);
+        expect(started).toEqual(["rescuer"]);
+        mayEnd.resolve();
+        await until(async () => (await queue.job(id as string))?.status === "completed");
+      });
+    });
+    expect(await queue.job(id as string)).toMatchObject({ runCount: 2, failureCount: 1 });
   });
 });
 

@@ -60,6 +60,16 @@ test("runs whose claims the store does not list have lost them", async () => {
   expect(lost).toEqual([idOf("b")]);
 });
 
+test("where the worker holds more claims than were asked for, it asks for more until it has all", async () => {
+  check.check();
+  const others = Array.from({ length: 1_002 }, (_, n) => staleClaim(`other ${n}`, me));
+  await answer(others);
+  expect(lost).toEqual([]);
+  await answer([...others, staleClaim("a", me)]);
+  expect(answers).toHaveLength(2);
+  expect(lost).toEqual([idOf("b")]);
+});
+
 test("a reason that comes while it looks has it look once more, however many there are", async () => {
   check.check();
   for (let n = 0; n < 10; n += 1) check.check();

@@ -1,9 +1,9 @@
-import type { Logger, WorkerId, WorkerStore } from "@venturi/core";
+import type { Logger, StaleClaim, WorkerId, WorkerStore } from "@venturi/core";
 import type { Clock } from "./clock.ts";
 import type { Run } from "./run.ts";
 import { Trouble } from "./trouble.ts";
 
-/** How many claims a worker may hold besides those of running handlers and yet be listed in full. */
+/** How many claims a worker may hold besides those that it asks for, and yet be listed in full at the first try. */
 const spareClaims = 1_000;
 
 export interface ClaimCheckOptions {
@@ -67,21 +67,29 @@ export class ClaimCheck {
   }
 
   async #look(): Promise<void> {
-    const { store, worker, claims, onLost } = this.#options;
+    const { claims, onLost } = this.#options;
     // Runs that start from now on may not be in the answer.
     const runs = claims();
     if (runs.length === 0) return;
-    const limit = runs.length + spareClaims;
-    const holders = [{ worker, overdueOnly: false }];
-    const { signal } = this.#abort;
-    const found = await store.findStale({ holders, orphans: false, limit, signal });
-    // Cut off, the list says nothing about what is not on it.
-    if (found.claims.length >= limit || signal.aborted) return;
-    const listed = new Map(found.claims.map(({ jobId, runCount }) => [jobId, runCount]));
+    const held = await this.#held(runs.length + spareClaims);
+    if (this.#abort.signal.aborted) return;
+    const listed = new Map(held.map(({ jobId, runCount }) => [jobId, runCount]));
     for (const run of runs) {
       // A run that has been completed in its handler's own transaction is off the list as well.
       if (run.hasEnded || run.completion !== "none") continue;
       if (listed.get(run.job.id) !== run.job.runCount) onLost(run);
     }
+  }
+
+  /**
+   * All claims that the store says are this worker's, also what it has just given up, and what a claim brings that is
+   * under way: cut off, the list would say nothing about what is not on it.
+   */
+  async #held(limit: number): Promise<readonly StaleClaim[]> {
+    const { store, worker } = this.#options;
+    const holders = [{ worker, overdueOnly: false }];
+    const { signal } = this.#abort;
+    const { claims } = await store.findStale({ holders, orphans: false, limit, signal });
+    return claims.length < limit || signal.aborted ? claims : this.#held(2 * limit);
   }
 }

@@ -273,7 +273,7 @@ test("whatever handlers do, each claim comes to one end, no job runs beside itse
             if (isWaiting) expect(dispatcher.runs().includes(run as Run)).toBe(false);
           } else if (step.step === "pass") await clock.advance(step.ms);
           else if (step.step === "settle") await clock.settle();
-          else dispatcher.giveUpWaiting();
+          else dispatcher.takenForDead();
           check();
         }
         await clock.settle();

@@ -43,6 +43,8 @@ export class Dispatcher {
   readonly #burst: StartBurst;
   #isStarting = false;
   #isStopped = false;
+  /** What was claimed until this instant may be others' by now. */
+  #takenUntil = Number.NEGATIVE_INFINITY;
   #whenIdle: (() => void)[] = [];
 
   constructor(options: DispatcherOptions) {
@@ -101,11 +103,12 @@ export class Dispatcher {
    */
   start({ jobs, sentAt, receivedAt, startsAfterNext }: ClaimBatch): void {
     const { registry, slots, logger, onUnstarted } = this.#options;
+    const isToStart = !this.#isStopped && sentAt > this.#takenUntil;
     for (const job of jobs) {
       const registration = registry.get(job.kind);
       const run = registration && new Run(job, registration, sentAt, receivedAt);
       // A job that this very process still runs has lost its claim: it is not started beside itself.
-      if (run === undefined || this.#isStopped || slots.isRunning(job.id)) {
+      if (run === undefined || !isToStart || slots.isRunning(job.id)) {
         if (run === undefined)
           logger.error("the store returned a kind that was not asked for", { kind: job.kind });
         slots.bar(job.id);
@@ -126,7 +129,7 @@ export class Dispatcher {
     this.#caller.stop(reason);
     this.#burst.stop();
     this.#buffer.stop();
-    this.giveUpWaiting();
+    this.#giveUpWaiting();
     for (const run of this.#started()) run.abort(reason);
   }
 
@@ -147,9 +150,13 @@ export class Dispatcher {
     run.abort(abortReason("lease-ended", message, { id: run.job.id }));
   }
 
-  /** Others may have taken this worker for dead, and run what waits here: it is given up, to be claimed anew. */
-  giveUpWaiting(): void {
-    for (const run of this.#buffer.takeAll()) this.#giveUp(run);
+  /**
+   * Others may have taken this worker for dead, and run what waits here or is brought by a claim that is under way: it
+   * is given up, to be claimed anew.
+   */
+  takenForDead(): void {
+    this.#takenUntil = this.#options.services.clock.now();
+    this.#giveUpWaiting();
   }
 
   /** A run no longer holds its claim, although its handler goes on: its job is not to be started beside it. */
@@ -213,6 +220,10 @@ export class Dispatcher {
   /** In the order of their starts. */
   #started(): Run[] {
     return this.#calling === null ? [...this.#running] : [...this.#running, this.#calling];
+  }
+
+  #giveUpWaiting(): void {
+    for (const run of this.#buffer.takeAll()) this.#giveUp(run);
   }
 
   /** A claim does not start: it is undone. */

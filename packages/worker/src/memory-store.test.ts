@@ -3,6 +3,7 @@ import { Queue } from "@venturi/queue";
 import { drain, enqueued, ManualClock, MemoryStore } from "@venturi/testing";
 import * as v from "valibot";
 import { expect, expectTypeOf, it } from "vitest";
+import { wrapStore } from "./testing/wrap-store.ts";
 import { Worker } from "./worker.ts";
 
 const Greet = defineTask({ kind: "greet", payload: v.object({ name: v.string() }) });
@@ -52,6 +53,32 @@ it("a waiting worker is woken by an enqueue", async () => {
   const running = worker.run({ signal: stop.signal });
   await new Queue(store).enqueue(Greet({ name: "now" }));
   expect(await running).toEqual({ unreleased: [] });
+});
+
+it("no claim goes out after a stop, at whatever instant after a claim's answer it comes", async () => {
+  for (let turns = 0; turns < 12; turns += 1) {
+    const { store, queue } = setUp();
+    await queue.enqueueMany(Array.from({ length: 600 }, (_, n) => Greet({ name: `${n}` })));
+    let claims = 0;
+    let stoppedAt = 0;
+    const stopAfter = async () => {
+      for (let turn = 0; turn < turns; turn += 1) await null;
+      stoppedAt = claims;
+      void worker.stop();
+    };
+    const watched = wrapStore(store, (plain) => ({
+      claim: async (request) => {
+        claims += 1;
+        const result = await plain.claim(request);
+        if (claims === 1) void stopAfter();
+        return result;
+      },
+    }));
+    const worker = new Worker(watched, { concurrency: 1, prefetch: 499 });
+    worker.register(Greet, () => undefined);
+    await worker.run();
+    expect([turns, claims]).toEqual([turns, stoppedAt]);
+  }
 });
 
 it("enqueued lists the pending jobs of a task, oldest first, from a store or a queue", async () => {

@@ -57,8 +57,12 @@ class Session implements SessionReactions {
     const { options, registry, shutdown, once } = this.#setup;
     const { events, heartbeat, recovery, claimLoop, dispatcher } = this.#services;
     const { name, concurrency, logger } = options;
-    // A handler may have told it to stop, within its call: the next one is not called any more.
-    shutdown.onRequest(() => dispatcher.stop(shutdown.reason));
+    // A handler may have told it to stop, within its call: the next one is not called any more. Or a claim has just
+    // been answered: the next one does not go out.
+    shutdown.onRequest(() => {
+      void claimLoop.stop();
+      dispatcher.stop(shutdown.reason);
+    });
     events.started(registry.kinds, concurrency);
     if (!once) logger.info("worker started", { name, kinds: registry.kinds, concurrency });
     const prepared = heartbeat.start().then(() => recovery.start());
@@ -91,7 +95,7 @@ class Session implements SessionReactions {
       claimCheck.checkIfDue();
       return;
     }
-    dispatcher.giveUpWaiting();
+    dispatcher.takenForDead();
     claimCheck.check();
   }
 

@@ -1,16 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
 import type { Scenario } from "./scenario.ts";
+
+/** As often as `migrate` tries a step. */
+const attempts = 12;
 
 export const rollingDeploy: Scenario = {
   name: "rolling-deploy",
   summary: "the schema is made newer than the code, then workers are stopped in order and replaced",
   async fault(stage) {
-    // What a later migration that older code may live with does: more columns, a higher version.
-    await stage.withClient((client) =>
-      client.query(`alter table venturi_queue add column chaos_note text;
-        alter table venturi_journal add column chaos_note text;
-        update venturi_meta set schema_version = schema_version + 1`),
-    );
+    await stage.withClient(makeNewer);
     for (const [index, worker] of [...stage.workers].entries()) {
       const successor = stage.actor(`worker-deployed-${index + 1}`);
       await stage.stopWorker(worker);
@@ -43,3 +42,21 @@ export const upkeep: Scenario = {
     return Number(rows[0]?.n) > 0 ? [] : ["nothing was cleaned up"];
   },
 };
+
+/**
+ * What a later migration that older code may live with does: more columns, a higher version. Whoever locks one table
+ * after the other under load may meet a deadlock, and tries again, as `migrate` does.
+ */
+async function makeNewer(client: pg.Client): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      await client.query(`alter table venturi_queue add column chaos_note text;
+        alter table venturi_journal add column chaos_note text;
+        update venturi_meta set schema_version = schema_version + 1`);
+      return;
+    } catch (error) {
+      const isDeadlock = error instanceof pg.DatabaseError && error.code === "40P01";
+      if (!isDeadlock || attempt === attempts) throw error;
+    }
+  }
+}
