@@ -66,6 +66,7 @@ describe("jobs claimed ahead of a slot", () => {
   test.each([
     ["2,000 at a time", 4, 4_000, 2_000],
     ["or half of what a number asks for", 4, 10_000, 5_000],
+    ["also of an odd one", 4, 9_999, 4_999],
   ])("are asked for in two claims where they are many: %s", (_, concurrency, ahead, limit) => {
     const slots = new Slots(concurrency);
     const a = slots.addKind("a", null);

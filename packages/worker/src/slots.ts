@@ -122,7 +122,7 @@ export class Slots {
     // A claim is worth its statement only if a kind that has room may have jobs waiting.
     if (!this.#kinds.some(({ mayWait, cap, taken }) => mayWait && (cap === null || taken < cap)))
       return null;
-    const most = Math.max(this.concurrency, Math.ceil(ahead / 2), mostAtOnce);
+    const most = Math.max(this.concurrency, Math.floor(ahead / 2), mostAtOnce);
     return planClaim({ free: Math.min(free, most), kinds: this.#kinds, turn });
   }
 
