@@ -93,7 +93,7 @@ export function callsAlone(times: number): number {
   const run = { registration, payload: null, job: { failureCount: 0 } } as unknown as Run;
   const context = {} as RunContext;
   const lane = {} as EnqueueLane;
-  const batch = { jobs: [], sentAt: 0, receivedAt: 0 };
+  const batch = { jobs: [], sentAt: 0, receivedAt: 0, startsAfterNext: false };
   const result = { type: "completed", note: null } as const;
   let told = 0;
   const startedAt = performance.now();
