@@ -5,7 +5,7 @@ import type { ScenarioOutcomes } from "./scenarios/index.ts";
 
 /** Costs of venturi that do not depend on how fast the machine is. */
 export interface Costs {
-  /** Enqueue and run of a job of 20 B. */
+  /** What the statements write to enqueue and run a job of 20 B. */
   readonly walBytesPerJob: number;
   readonly statementsPerJob: number;
   readonly hotShare: number;
@@ -25,7 +25,7 @@ export function measuredCosts({ cost, fullness }: Partial<ScenarioOutcomes>): Co
   if (fullness === undefined || runs.length === 0) return null;
   const middle = (values: readonly number[]) => Number(median(values).toPrecision(4));
   return {
-    walBytesPerJob: middle(runs.map(({ walBytes }) => walBytes.enqueue + walBytes.run)),
+    walBytesPerJob: middle(runs.map(({ statementWalBytes }) => statementWalBytes)),
     statementsPerJob: middle(runs.map(({ statements }) => statements)),
     hotShare: middle(runs.map(({ hotShare }) => hotShare ?? 0)),
     buffersPerClaim: Object.fromEntries(

@@ -2,7 +2,10 @@ import pg from "pg";
 
 /** Counters of one database at one moment. */
 export interface Counters {
+  /** All that the server has written, autovacuum and other databases included. */
   readonly walBytes: number;
+  /** What the statements in this database wrote. */
+  readonly statementWalBytes: number;
   readonly statements: number;
   readonly commits: number;
 }
@@ -39,10 +42,12 @@ export class DatabaseMeter {
   async counters(): Promise<Counters> {
     const { rows } = await this.#client.query<Counters>(
       `select /* meter */ (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::float8 as "walBytes",
-         (select coalesce(sum(calls), 0)::float8 from pg_stat_statements
-          where dbid = d.oid and query not like '%/* meter */%') as statements,
+         s.statements, s."statementWalBytes",
          pg_stat_get_db_xact_commit(d.oid)::float8 as commits
-       from pg_database d where datname = current_database()`,
+       from pg_database d cross join lateral (
+         select coalesce(sum(calls), 0)::float8 as statements, coalesce(sum(wal_bytes), 0)::float8 as "statementWalBytes"
+         from pg_stat_statements where dbid = d.oid and query not like '%/* meter */%') s
+       where datname = current_database()`,
     );
     return rows[0] as Counters;
   }

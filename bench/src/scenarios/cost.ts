@@ -7,6 +7,8 @@ import { attempt, type Scenario } from "./scenario.ts";
 /** What a job costs the database, from its enqueue to its end. */
 export interface JobCost {
   readonly walBytes: { readonly enqueue: number; readonly run: number };
+  /** Of these, what the statements wrote, both to enqueue and to run: autovacuum comes when it likes. */
+  readonly statementWalBytes: number;
   /** Of workers. */
   readonly statements: number;
   readonly commits: number;
@@ -87,6 +89,7 @@ async function jobCost(
       enqueue: (between.walBytes - before.walBytes) / jobs,
       run: (after.walBytes - between.walBytes) / jobs,
     },
+    statementWalBytes: (after.statementWalBytes - before.statementWalBytes) / jobs,
     statements: (after.statements - between.statements) / jobs,
     commits: ((await site.meter.counters()).commits - before.commits) / jobs,
     deadTuples: (tables.deadTuples - empty.deadTuples) / jobs,
