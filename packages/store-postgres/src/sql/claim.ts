@@ -143,8 +143,8 @@ export function claim(n: Names): Statement {
   select s.job_id, p.kind_id, p.tier, s.seq, p.room from (select * from spare order by tier) p cross join lateral (
     select q.job_id, q.seq from ${n.of("queue")} q where ${claimable("p", "q.seq > p.last")} order by q.seq
     limit least(p.room, $2::int4) for update skip locked) s
-  -- A kind that has no room for all that its tiers bring would leave none to others: of three tiers, a third has room.
-  limit ($2::int4 - (select c.n from counted c)) * case when exists (select 1 from spare p where p.room < $2::int4) then 3 else 1 end
+  -- What a kind brings beyond its room falls away below: of the rows of its three tiers at least a third stays.
+  limit (select ($2::int4 - c.n) * case when exists (select 1 from spare p where p.room < $2::int4 - c.n) then 3 else 1 end from counted c)
 ), placed as materialized (
   select s.job_id, s.kind_id, s.tier from (
     select s.*, row_number() over (partition by s.kind_id order by s.tier, s.seq) as place from spilled s) s
