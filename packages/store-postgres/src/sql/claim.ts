@@ -1,5 +1,13 @@
 import type { Names } from "../names.ts";
-import { claimedJob, claimInfo, claimUpdate, isFree, noJob } from "./claim-terms.ts";
+import {
+  claimedJob,
+  claimInfo,
+  claimUpdate,
+  isFree,
+  isUntouched,
+  noJob,
+  snapshot,
+} from "./claim-terms.ts";
 import { bounded, epochMs, msUntil, type Statement, statement } from "./statement.ts";
 import { began, beganOnce, told, walked } from "./walk.ts";
 
@@ -31,11 +39,11 @@ import { began, beganOnce, told, walked } from "./walk.ts";
  * 15 excluded job ids · 16 ignore_due (0/1) · 17 whether to tell what was found (0/1).
  */
 export function claim(n: Names): Statement {
-  const claimable = (pair: string, position: string) =>
+  const claimable = (pair: string, position: string, also?: string) =>
     `q.kind_id = ${pair}.kind_id and q.priority = ${pair}.tier and not q.scheduled
-      and ${position} and ${isFree("q", "$15")}`;
+      and ${position} and ${isFree("q", "$15", also)}`;
   /** Behind the first that the probe found, so that what lies before it is walked once. */
-  const ready = (pair: string) => claimable(pair, `q.seq >= ${pair}.first`);
+  const ready = (pair: string, also?: string) => claimable(pair, `q.seq >= ${pair}.first`, also);
   const anyOf = (kinds: string) => `= any (array(select w.kind_id from kind w where ${kinds}))`;
   /**
    * Whether a kind is worth a probe of each tier. One look at all kinds together that have no marks, and then one at
@@ -105,7 +113,7 @@ export function claim(n: Names): Statement {
 ), due as materialized (
   select s.kind_id, s.tier, s.room, s.at from soon s where s.at <= ${n.of("clock")}()
 ), present as materialized (
-  select p.kind_id, p.room, p.tier, s.seq as first from pair p cross join lateral (
+  select p.kind_id, p.room, p.tier, s.seq as first, ${snapshot} from pair p cross join lateral (
     select q.seq from ${n.of("queue")} q where ${claimable("p", "q.seq > p.mark")} order by q.seq limit 1) s
   where p.has_ready and ($16::int4 = 1 or not exists (select 1 from due))
 ), shape as materialized (
@@ -128,20 +136,20 @@ export function claim(n: Names): Statement {
 ), picked as materialized (
   select s.job_id, p.kind_id, p.tier, s.seq from quota z join present p on p.kind_id = z.kind_id and p.tier = z.tier
   cross join lateral (
-    select q.job_id, q.seq from ${n.of("queue")} q where ${ready("p")} order by q.seq limit z.n for update skip locked) s
+    select q.job_id, q.seq from ${n.of("queue")} q where ${ready("p", `(q.seq = p.first or ${isUntouched("q", "p")})`)} order by q.seq limit z.n for update skip locked) s
 ), counted as materialized (
   select count(*)::int4 as n from picked
 ), spare as materialized (
   -- What had no quota, or filled it, while another kind or tier could not fill its own. A walk does not pass over
   -- what its own transaction has locked: it goes on behind the last row taken.
-  select p.kind_id, p.tier, greatest(t.last, p.first - 1) as last,
+  select p.kind_id, p.tier, p.snapshot, p.next_xid, greatest(t.last, p.first - 1) as last,
     p.room - (select count(*) from picked x where x.kind_id = p.kind_id) as room
   from present p left join quota z on z.kind_id = p.kind_id and z.tier = p.tier cross join lateral (
     select count(*) as n, max(x.seq) as last from picked x where x.kind_id = p.kind_id and x.tier = p.tier) t
   where (select c.n from counted c) < $2::int4 and t.n >= coalesce(z.n, 0)
 ), spilled as materialized (
   select s.job_id, p.kind_id, p.tier, s.seq, p.room from (select * from spare order by tier) p cross join lateral (
-    select q.job_id, q.seq from ${n.of("queue")} q where ${claimable("p", "q.seq > p.last")} order by q.seq
+    select q.job_id, q.seq from ${n.of("queue")} q where ${claimable("p", "q.seq > p.last", isUntouched("q", "p"))} order by q.seq
     limit least(p.room, $2::int4) for update skip locked) s
   -- What a kind brings beyond its room falls away below: of the rows of its three tiers at least a third stays.
   limit (select ($2::int4 - c.n) * case when exists (select 1 from spare p where p.room < $2::int4 - c.n) then 3 else 1 end from counted c)
