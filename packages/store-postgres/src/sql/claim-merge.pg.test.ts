@@ -1,23 +1,16 @@
 import type { JobId } from "@venturi/core";
 import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
-import pg from "pg";
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { PostgresStore } from "../postgres-store.ts";
+import { afterAll, expect, it } from "vitest";
 import { removeJobs } from "../testing/backlog.ts";
 import { bareEnqueue } from "../testing/bare-sql.ts";
+import { Gate } from "../testing/gate.ts";
 import { claimRequest, startWorker } from "../testing/store-fixture.ts";
-import { until } from "../testing/until.ts";
 
-const { directUrl, pool } = await testDatabase();
-const store = new PostgresStore({ pool });
-const gate = new pg.Client({ connectionString: directUrl });
+const database = await testDatabase();
+const { pool } = database;
+const gate = await Gate.build(database);
+const { store } = gate;
 
-beforeAll(async () => {
-  await gate.connect();
-  // A clock that stands behind a gate: a claim reads it when its snapshot has been taken and no row locked yet.
-  await pool.query(`create or replace function venturi_clock() returns timestamptz language plpgsql volatile as $$ begin
-    perform pg_advisory_lock_shared(77), pg_advisory_unlock_shared(77); return statement_timestamp(); end $$`);
-});
 afterAll(async () => {
   await gate.end();
   await expectInvariants(pool);
@@ -48,16 +41,14 @@ it.each([
       const merger = await pool.connect();
       await merger.query("begin");
       await bareEnqueue(merger, [keyed("new", { from: "new" })]);
-      await gate.query("select pg_advisory_lock(77)");
       const hint = isNamed ? { hint: named?.id as JobId } : {};
-      const claiming = store.claim(claimRequest(worker, ["k"], hint));
-      const waits =
-        "select from pg_locks where locktype = 'advisory' and objid = 77 and not granted and database = (select oid from pg_database where datname = current_database())";
-      await until(async () => (await gate.query(waits)).rows.length === 1);
-      await merger.query("commit");
-      merger.release();
-      await gate.query("select pg_advisory_unlock(77)");
-      const { jobs } = await claiming;
+      const { jobs } = await gate.hold(
+        () => store.claim(claimRequest(worker, ["k"], hint)),
+        async () => {
+          await merger.query("commit");
+          merger.release();
+        },
+      );
       expect(jobs.map(({ payload, headers }) => [payload, { ...headers }])).toEqual([
         ['"new"', { from: "new" }],
         ...(isNamed ? [] : [['"beside"', {}]]),

@@ -1,26 +1,17 @@
 import type { JobId } from "@venturi/core";
 import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
-import pg from "pg";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, expect, it } from "vitest";
 import { PostgresStore } from "../postgres-store.ts";
+import { Gate } from "../testing/gate.ts";
 import { claimRequest, enqueue, job, settlement, startWorker } from "../testing/store-fixture.ts";
-import { until } from "../testing/until.ts";
 
-const { url, directUrl, pool } = await testDatabase();
+const database = await testDatabase();
+const { pool } = database;
 const store = new PostgresStore({ pool });
-const slowPool = new pg.Pool({ connectionString: url, application_name: "slow" });
-const slowStore = new PostgresStore({ pool: slowPool });
-const gate = new pg.Client({ connectionString: directUrl });
+const gate = await Gate.build(database);
+const slowStore = gate.store;
 
-beforeAll(async () => {
-  await gate.connect();
-  // For the slow one the clock stands behind a gate: its claims read it when their snapshot has been taken.
-  await pool.query(`create or replace function venturi_clock() returns timestamptz language plpgsql volatile as $$ begin
-    if current_setting('application_name') = 'slow' then perform pg_advisory_lock_shared(77), pg_advisory_unlock_shared(77); end if;
-    return statement_timestamp(); end $$`);
-});
 afterAll(async () => {
-  await slowPool.end();
   await gate.end();
   await expectInvariants(pool);
 });
@@ -35,24 +26,17 @@ it.each([
     const [fast, slow] = [await startWorker(store), await startWorker(slowStore)];
     if (isAll) await slowStore.claim(claimRequest(slow, ["k"]));
     const [id] = await enqueue(store, job("k"));
-    await gate.query("select pg_advisory_lock(77)");
     const hint = isNamed ? { hint: id as JobId } : {};
-    const claiming = slowStore.claim(claimRequest(slow, ["k"], hint));
-    await until(async () => {
-      const { rows } = await gate.query(
-        `select from pg_locks where locktype = 'advisory' and objid = 77 and not granted
-          and database = (select oid from pg_database where datname = current_database())`,
-      );
-      return rows.length === 1;
-    });
-    const first = await store.claim(claimRequest(fast, ["k"]));
-    await store.settle({
-      worker: fast,
-      settlements: first.jobs.map((claimed) => settlement(claimed, "paused")),
-    });
-    await gate.query("select pg_advisory_unlock(77)");
-
-    const { jobs } = await claiming;
+    const { jobs } = await gate.hold(
+      () => slowStore.claim(claimRequest(slow, ["k"], hint)),
+      async () => {
+        const first = await store.claim(claimRequest(fast, ["k"]));
+        await store.settle({
+          worker: fast,
+          settlements: first.jobs.map((claimed) => settlement(claimed, "paused")),
+        });
+      },
+    );
     expect(jobs.map((claimed) => [claimed.id, claimed.runCount])).toEqual([[id, 2]]);
     await store.settle({
       worker: slow,

@@ -1,15 +1,17 @@
+import type { ClaimedJob } from "@venturi/core";
 import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
 import fc from "fast-check";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { PostgresStore } from "../postgres-store.ts";
 import { addBacklog, removeJobs } from "../testing/backlog.ts";
+import { Gate } from "../testing/gate.ts";
 import { recordingPool, verbOf } from "../testing/recording-pool.ts";
 import { claimRequest, enqueue, job, settlement, startWorker } from "../testing/store-fixture.ts";
-import { until } from "../testing/until.ts";
 import { isUntouched, snapshot } from "./claim-terms.ts";
 
-const { url, directUrl, pool } = await testDatabase();
+const database = await testDatabase();
+const { pool, directUrl } = database;
 const recorder = recordingPool(pool);
 const store = new PostgresStore({ pool: recorder });
 
@@ -80,43 +82,29 @@ describe("of the number of the last transaction that touched a row", () => {
 });
 
 describe("a claim", () => {
-  const slowPool = new pg.Pool({ connectionString: url, application_name: "slow" });
-  const slowStore = new PostgresStore({ pool: slowPool });
-  const gate = new pg.Client({ connectionString: directUrl });
+  let gate: Gate;
 
   beforeAll(async () => {
-    await gate.connect();
-    // For the slow one the clock stands behind a gate: its claims read it when their snapshot has been taken.
-    await pool.query(`create or replace function venturi_clock() returns timestamptz language plpgsql volatile as $$ begin
-      if current_setting('application_name') = 'slow' then perform pg_advisory_lock_shared(77), pg_advisory_unlock_shared(77); end if;
-      return statement_timestamp(); end $$`);
+    gate = await Gate.build(database);
   });
-  afterAll(async () => {
-    await slowPool.end();
-    await gate.end();
-  });
+  afterAll(() => gate.end());
 
   it("passes over what another one has taken since it began, and locks none of it but the first", async () => {
-    const [fast, slow] = [await startWorker(store), await startWorker(slowStore)];
+    const [fast, slow] = [await startWorker(store), await startWorker(gate.store)];
     await addBacklog(pool, { kind: "k", count: 40 });
-    await gate.query("select pg_advisory_lock(77)");
-    const claiming = slowStore.claim(claimRequest(slow, ["k"], { limit: 10 }));
-    await until(async () => {
-      const { rows } = await gate.query(
-        `select from pg_locks where locktype = 'advisory' and objid = 77 and not granted
-          and database = (select oid from pg_database where datname = current_database())`,
-      );
-      return rows.length === 1;
-    });
-    const first = await store.claim(claimRequest(fast, ["k"], { limit: 20 }));
-    await gate.query("select pg_advisory_unlock(77)");
-
-    expect((await claiming).jobs).toHaveLength(10);
+    let taken: readonly ClaimedJob[] = [];
+    const { jobs } = await gate.hold(
+      () => gate.store.claim(claimRequest(slow, ["k"], { limit: 10 })),
+      async () => {
+        taken = (await store.claim(claimRequest(fast, ["k"], { limit: 20 }))).jobs;
+      },
+    );
+    expect([taken.length, jobs.length]).toEqual([20, 10]);
     const { rows } = await pool.query(
       "select row_number() over (order by seq)::int4 as place, claimed_by as by from venturi_queue where xmax <> xmin and xmax <> '0' order by seq",
     );
     expect(rows).toEqual([{ place: 1, by: fast }]);
-    const settlements = first.jobs.slice(1).map((claimed) => settlement(claimed));
+    const settlements = taken.slice(1).map((claimed) => settlement(claimed));
     const sent = await recorder.queriesOf(() => store.settle({ worker: fast, settlements }));
     expect(sent.map(verbOf)).toEqual(["settle_completed"]);
   });
