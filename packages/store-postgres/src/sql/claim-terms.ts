@@ -21,32 +21,31 @@ export function isFree(row: string, excluded: string, also?: string): string {
         then ${row}.run_count < 2147483647 and ${row}.job_id not in (select unnest(${excluded}::uuid[]))${also === undefined ? "" : ` and ${also}`} else false end`;
 }
 
-/** Columns that {@link isUntouched} asks for: what the statement sees, and the first transaction that it cannot know of. */
-export const snapshot = `pg_catalog.pg_current_snapshot() as snapshot,
-    pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())::text::int8 as next_xid`;
+/** Columns that {@link isUntouched} asks for: the transactions that the statement sees as not ended, by their age. */
+export const unended = `age(pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())::xid) as newest_age,
+    array(select age(x.xid::xid) from pg_catalog.pg_snapshot_xip(pg_catalog.pg_current_snapshot()) x(xid)) as older_ages`;
 
-/** Of transactions, so many at most begin while a statement runs. */
+/** At most so many transactions begin while a statement runs. */
 const mostBegunMeanwhile = 100_000;
 
 /**
  * Whether nobody has a row locked, or has changed it since this statement began: the last transaction that locked or
- * changed it had ended by then. It tells without trying, so that a claim walks past what another one is just taking at
- * a tenth of the cost. And where that one has been committed meanwhile, it does not lock its rows only to find that
- * they are taken: the lock would stay on them, and `settleCompleted` leaves what has been locked to a dearer statement.
+ * changed it had ended by then. So a claim does not try to lock what another one is just taking; and where that one has
+ * been committed meanwhile, it does not lock its rows only to find that they are taken. Such a lock would stay on them,
+ * and `settleCompleted` leaves what has been locked to a dearer statement.
  *
  * What it lets pass has to be locked all the same. What it does not is held, as if it were locked now.
  *
- * A row has the last 32 bits of the transaction's number, and is taken to mean one of the 2^32 up to those that begin
- * while this statement runs. Where several share a lock, the row has another kind of number, which means anything:
- * mostly something that ended long ago, so that locking decides.
+ * Where several share a lock, the row has a number of another kind, which means anything: mostly a transaction that
+ * ended long ago or will begin long from now, so that trying the lock decides.
  *
- * @param seen - What has the columns {@link snapshot}.
+ * @param seen - What has the columns {@link unended}.
  */
 export function isUntouched(row: string, seen: string): string {
-  const before = `((${seen}.next_xid - ${row}.xmax::text::int8) & ${2 ** 32 - 1})`;
+  const age = `age(${row}.xmax)`;
   return `case when ${row}.xmax = '0'::xid or ${row}.xmax = ${row}.xmin then true
-        when ${before} >= ${2 ** 32 - mostBegunMeanwhile} then false
-        else pg_catalog.pg_visible_in_snapshot(greatest(${seen}.next_xid - ${before}, 3)::text::xid8, ${seen}.snapshot) end`;
+        when ${age} between ${seen}.newest_age - ${mostBegunMeanwhile} and ${seen}.newest_age then false
+        else ${age} <> all (${seen}.older_ages) end`;
 }
 
 /**

@@ -8,7 +8,7 @@ import { addBacklog, removeJobs } from "../testing/backlog.ts";
 import { Gate } from "../testing/gate.ts";
 import { recordingPool, verbOf } from "../testing/recording-pool.ts";
 import { claimRequest, enqueue, job, settlement, startWorker } from "../testing/store-fixture.ts";
-import { isUntouched, snapshot } from "./claim-terms.ts";
+import { isUntouched, unended } from "./claim-terms.ts";
 
 const database = await testDatabase();
 const { pool, directUrl } = database;
@@ -38,9 +38,9 @@ describe("of the number of the last transaction that touched a row", () => {
   /** What it says about rows with these numbers; where they are relative, after the last that its statement knows of. */
   const said = async (numbers: readonly number[], { areRelative = false } = {}) => {
     const { rows } = await pool.query(
-      `select array_agg(${isUntouched("r", "s")} order by r.place) as untouched, max(s.next_xid)::float8 as next
-      from (select ${snapshot}) s cross join lateral (
-        select ((u.x + $2::int8 * s.next_xid) % 4294967296)::text::xid as xmax, '2'::xid as xmin, u.place
+      `select array_agg(${isUntouched("r", "s")} order by r.place) as untouched, max(s.next)::float8 as next
+      from (select ${unended}, pg_snapshot_xmax(pg_current_snapshot())::text::int8 as next) s cross join lateral (
+        select ((u.x + $2::int8 * s.next) % 4294967296)::text::xid as xmax, '2'::xid as xmin, u.place
         from unnest($1::int8[]) with ordinality u(x, place)) r`,
       [numbers, areRelative ? 1 : 0],
     );

@@ -6,7 +6,7 @@ import {
   isFree,
   isUntouched,
   noJob,
-  snapshot,
+  unended,
 } from "./claim-terms.ts";
 import { bounded, epochMs, msUntil, type Statement, statement } from "./statement.ts";
 import { began, beganOnce, told, walked } from "./walk.ts";
@@ -113,7 +113,7 @@ export function claim(n: Names): Statement {
 ), due as materialized (
   select s.kind_id, s.tier, s.room, s.at from soon s where s.at <= ${n.of("clock")}()
 ), present as materialized (
-  select p.kind_id, p.room, p.tier, s.seq as first, ${snapshot} from pair p cross join lateral (
+  select p.kind_id, p.room, p.tier, s.seq as first, ${unended} from pair p cross join lateral (
     select q.seq from ${n.of("queue")} q where ${claimable("p", "q.seq > p.mark")} order by q.seq limit 1) s
   where p.has_ready and ($16::int4 = 1 or not exists (select 1 from due))
 ), shape as materialized (
@@ -142,7 +142,7 @@ export function claim(n: Names): Statement {
 ), spare as materialized (
   -- What had no quota, or filled it, while another kind or tier could not fill its own. A walk does not pass over
   -- what its own transaction has locked: it goes on behind the last row taken.
-  select p.kind_id, p.tier, p.snapshot, p.next_xid, greatest(t.last, p.first - 1) as last,
+  select p.kind_id, p.tier, p.newest_age, p.older_ages, greatest(t.last, p.first - 1) as last,
     p.room - (select count(*) from picked x where x.kind_id = p.kind_id) as room
   from present p left join quota z on z.kind_id = p.kind_id and z.tier = p.tier cross join lateral (
     select count(*) as n, max(x.seq) as last from picked x where x.kind_id = p.kind_id and x.tier = p.tier) t
