@@ -1,11 +1,13 @@
-import type { ClaimedJob } from "@venturi/core";
+import type { ClaimedJob, JobId } from "@venturi/core";
 import { expectInvariants, testDatabase } from "@venturi-tooling/testing";
 import fc from "fast-check";
 import pg from "pg";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { PostgresStore } from "../postgres-store.ts";
 import { addBacklog, removeJobs } from "../testing/backlog.ts";
+import { bareEnqueue } from "../testing/bare-sql.ts";
 import { Gate } from "../testing/gate.ts";
+import { whileLocked } from "../testing/locks.ts";
 import { recordingPool, verbOf } from "../testing/recording-pool.ts";
 import { claimRequest, enqueue, job, settlement, startWorker } from "../testing/store-fixture.ts";
 import { isUntouched, unended } from "./claim-terms.ts";
@@ -107,6 +109,40 @@ describe("a claim", () => {
     const settlements = taken.slice(1).map((claimed) => settlement(claimed));
     const sent = await recorder.queriesOf(() => store.settle({ worker: fast, settlements }));
     expect(sent.map(verbOf)).toEqual(["settle_completed"]);
+  });
+
+  it.each(["keep", "replace"])(
+    "tries what a producer has merged into since it began (%s), also behind others",
+    async (merge) => {
+      const worker = await startWorker(gate.store);
+      const keyed = (payload: string) => ({ kind: "k", dedup_key: "1", payload, merge });
+      const enqueued = await bareEnqueue(pool, [
+        { kind: "k", payload: "first" },
+        keyed("old"),
+        { kind: "k", payload: "last" },
+      ]);
+      const { jobs, blocked } = await gate.hold(
+        () => gate.store.claim(claimRequest(worker, ["k"])),
+        async () => {
+          await bareEnqueue(pool, [keyed("new")]);
+        },
+      );
+      expect(jobs.map(({ id }) => id)).toEqual(enqueued.map(({ id }) => id));
+      expect(jobs[1]?.payload).toBe(merge === "keep" ? '"old"' : '"new"');
+      expect(blocked).toBe(false);
+    },
+  );
+
+  it("tries the first of a kind also where another kind has left its turn to it", async () => {
+    const worker = await startWorker(gate.store);
+    const [locked, other] = await enqueue(store, job("a"), job("b"));
+    const { jobs } = await whileLocked(pool, [locked as JobId], () =>
+      gate.hold(
+        () => gate.store.claim(claimRequest(worker, ["a", "b"], { limit: 1 })),
+        () => whileLocked(pool, [other as JobId], () => Promise.resolve()),
+      ),
+    );
+    expect(jobs.map(({ id }) => id)).toEqual([other]);
   });
 
   it("brings what nobody has locked any more, however that ended, while an old transaction goes on", async () => {
