@@ -49,7 +49,7 @@ describe("of the number of the last transaction that touched a row", () => {
     return rows[0] as { untouched: boolean[]; next: number };
   };
 
-  afterAll(() => Promise.all(sessions.map((client) => client.end())));
+  afterEach(() => Promise.all(sessions.splice(0).map((client) => client.end())));
 
   it("one that goes on touches it, also beside an older one that goes on", async () => {
     const older = await inTransaction();
@@ -60,7 +60,7 @@ describe("of the number of the last transaction that touched a row", () => {
   });
 
   it("one that began after the statement touches it; what would be far ahead is long ago", async () => {
-    const { untouched } = await said([0, 1, 100_000, 100_001, 2 ** 31], { areRelative: true });
+    const { untouched } = await said([0, 1, 10_000, 10_001, 2 ** 31], { areRelative: true });
     expect(untouched).toEqual([false, false, false, true, true]);
   });
 
@@ -74,7 +74,9 @@ describe("of the number of the last transaction that touched a row", () => {
         fc.array(fc.integer({ min: 0, max: 2 ** 32 - 1 }), { minLength: 50 }),
         async (numbers) => {
           const { untouched, next } = await said(numbers);
-          const mayGoOn = (number: number) => number >= next - 10_000 && number <= next + 100_000;
+          // They begin anew after 2^32.
+          const mayGoOn = (number: number) =>
+            (((number - next + 10_000) % 2 ** 32) + 2 ** 32) % 2 ** 32 <= 20_000;
           for (const [index, number] of numbers.entries())
             if (number === 0 || !mayGoOn(number)) expect(untouched[index]).toBe(true);
         },
