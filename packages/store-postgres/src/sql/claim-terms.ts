@@ -25,8 +25,11 @@ export function isFree(row: string, excluded: string, also?: string): string {
 export const unended = `age(pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())::xid) as newest_age,
     array(select age(x.xid::xid) from pg_catalog.pg_snapshot_xip(pg_catalog.pg_current_snapshot()) x(xid)) as older_ages`;
 
-/** At most so many transactions begin while a statement runs. */
-const mostBegunMeanwhile = 100_000;
+/**
+ * So many of the transactions that begin while a statement runs are told from those of long ago. Few, lest what stands
+ * for several that share a lock be taken for one of them; of any further one trying the lock decides.
+ */
+const mostBegunMeanwhile = 10_000;
 
 /**
  * Whether nobody has a row locked, or has changed it since this statement began: the last transaction that locked or

@@ -44,6 +44,11 @@ export function claim(n: Names): Statement {
       and ${position} and ${isFree("q", "$15", also)}`;
   /** Behind the first that the probe found, so that what lies before it is walked once. */
   const ready = (pair: string, also?: string) => claimable(pair, `q.seq >= ${pair}.first`, also);
+  /**
+   * Which rows are tried: all that nobody has touched; the first, whatever its number means; and what producers may be
+   * merging into again and again, so that somebody has nearly always touched it since the statement began.
+   */
+  const tried = `(q.seq = p.first or q.dedup_key is not null or ${isUntouched("q", "p")})`;
   const anyOf = (kinds: string) => `= any (array(select w.kind_id from kind w where ${kinds}))`;
   /**
    * Whether a kind is worth a probe of each tier. One look at all kinds together that have no marks, and then one at
@@ -136,20 +141,20 @@ export function claim(n: Names): Statement {
 ), picked as materialized (
   select s.job_id, p.kind_id, p.tier, s.seq from quota z join present p on p.kind_id = z.kind_id and p.tier = z.tier
   cross join lateral (
-    select q.job_id, q.seq from ${n.of("queue")} q where ${ready("p", `(q.seq = p.first or ${isUntouched("q", "p")})`)} order by q.seq limit z.n for update skip locked) s
+    select q.job_id, q.seq from ${n.of("queue")} q where ${ready("p", tried)} order by q.seq limit z.n for update skip locked) s
 ), counted as materialized (
   select count(*)::int4 as n from picked
 ), spare as materialized (
   -- What had no quota, or filled it, while another kind or tier could not fill its own. A walk does not pass over
   -- what its own transaction has locked: it goes on behind the last row taken.
-  select p.kind_id, p.tier, p.newest_age, p.older_ages, greatest(t.last, p.first - 1) as last,
+  select p.kind_id, p.tier, p.first, p.newest_age, p.older_ages, greatest(t.last, p.first - 1) as last,
     p.room - (select count(*) from picked x where x.kind_id = p.kind_id) as room
   from present p left join quota z on z.kind_id = p.kind_id and z.tier = p.tier cross join lateral (
     select count(*) as n, max(x.seq) as last from picked x where x.kind_id = p.kind_id and x.tier = p.tier) t
   where (select c.n from counted c) < $2::int4 and t.n >= coalesce(z.n, 0)
 ), spilled as materialized (
   select s.job_id, p.kind_id, p.tier, s.seq, p.room from (select * from spare order by tier) p cross join lateral (
-    select q.job_id, q.seq from ${n.of("queue")} q where ${claimable("p", "q.seq > p.last", isUntouched("q", "p"))} order by q.seq
+    select q.job_id, q.seq from ${n.of("queue")} q where ${claimable("p", "q.seq > p.last", tried)} order by q.seq
     limit least(p.room, $2::int4) for update skip locked) s
   -- What a kind brings beyond its room falls away below: of the rows of its three tiers at least a third stays.
   limit (select ($2::int4 - c.n) * case when exists (select 1 from spare p where p.room < $2::int4 - c.n) then 3 else 1 end from counted c)
