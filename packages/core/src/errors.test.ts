@@ -93,12 +93,14 @@ describe("the reason of an aborted signal", () => {
 describe("a value in a message", () => {
   it.each([
     ["a\nb", '"a\\nb"'],
+    ["a\u007fb\u0085\u2028\u2029", '"a\\u007fb\\u0085\\u2028\\u2029"'],
     ["x".repeat(100), `"${"x".repeat(60)}…"`],
     [5, "5"],
     [10n ** 100n, `1${"0".repeat(59)}`],
     [undefined, "undefined"],
     [null, "null"],
     [Symbol("s"), "Symbol(s)"],
+    [Symbol(`a\n${"x".repeat(100)}`), `Symbol(a\\u000a${"x".repeat(51)}`],
     [() => 1, "a function"],
     [[1, 2], "an array"],
     [{ secret: 1 }, "an object"],

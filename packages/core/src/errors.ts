@@ -151,11 +151,23 @@ export function abortReason(
   return error;
 }
 
+/** What ends a line or cannot be seen; JSON escapes only some of it. */
+const unprintable = /[\p{Control}\u2028\u2029]/gu;
+
+function printable(text: string): string {
+  return text.replace(unprintable, (character) => {
+    const code = character.charCodeAt(0).toString(16);
+    return `\\u${code.padStart(4, "0")}`;
+  });
+}
+
 /** A value as an error message shows it: short, on one line, never a whole object. */
 export function show(value: unknown): string {
   switch (typeof value) {
     case "string":
-      return JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value);
+      return printable(JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value));
+    case "symbol":
+      return printable(String(value).slice(0, 60));
     case "bigint":
       return `${value}n`.slice(0, 60);
     case "object":

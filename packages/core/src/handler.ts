@@ -36,7 +36,7 @@ export interface JobContext<Carry = unknown, Tx = never> {
   readonly signal: AbortSignal;
   /** When the lease ends by the database's clock. After that the job may be run by someone else. */
   readonly deadline: Date;
-  /** How long the lease still holds at least, in milliseconds; 0 when it has ended. */
+  /** How long the lease still holds at least, in milliseconds; 0 when it has ended or the claim is lost. */
   timeRemaining(): number;
   /**
    * Moves the end of the lease to `duration` from now by the database's clock, clamped to 1 second … 365 days, and

@@ -1,4 +1,5 @@
 import { defineTask, type JobId, Merge, silentLogger } from "@venturi/core";
+import { PostgresStore } from "@venturi/store-postgres";
 import * as v from "valibot";
 import { describe, expect, it } from "vitest";
 import { Queue } from "./queue.ts";
@@ -25,6 +26,17 @@ describe("pending jobs that cannot be decoded", () => {
     expect(warned).toHaveLength(5);
     expect(warned[0]).toEqual([expect.any(String), { kind: "add", jobs: [poisoned] }]);
     expect(JSON.stringify(warned)).not.toContain("bad");
+  });
+
+  it("are told to the logger of a queue over a store, too", async () => {
+    const warned: unknown[] = [];
+    const logger = { ...silentLogger, warn: (...told: unknown[]) => warned.push(told) };
+    const queue = new Queue(new PostgresStore({ pool }), { logger });
+    const poisoned = await queue.enqueue(add(1));
+    await pool.query(`update venturi_jobs set payload = '{"bad":1}'`);
+    await queue.enqueue(add(2));
+    expect(warned).toEqual([[expect.any(String), { kind: "add", jobs: [poisoned] }]]);
+    expect((await queue.stats()).pendingByKind).toEqual({ add: 2 });
   });
 
   it("are read on until one can be decoded, however many there are", async () => {

@@ -27,7 +27,8 @@ export interface QueueOptions {
    */
   readonly preparedStatements?: boolean | undefined;
   /**
-   * Told of connections that die while idle.
+   * Told of connections that die while idle, and of pending jobs that are left out of a merge since the schemas of
+   * their task refuse them.
    * @defaultValue a logger that keeps silent
    */
   readonly logger?: Logger | undefined;

@@ -34,6 +34,8 @@ describe("a queue", () => {
   it("has an operator's verbs over a full store only", () => {
     expectTypeOf(new Queue(store)).toEqualTypeOf<OperatorQueue<PostgresTransaction>>();
     expectTypeOf(new Queue(anyStore)).toEqualTypeOf<OperatorQueue>();
+    const logged = new Queue(store, { logger: console });
+    expectTypeOf(logged).toEqualTypeOf<OperatorQueue<PostgresTransaction>>();
     const queue = new Queue(store);
     expectTypeOf(queue.job).returns.resolves.toEqualTypeOf<JobRecord | null>();
     expectTypeOf(queue.jobs).returns.resolves.toEqualTypeOf<JobPage>();

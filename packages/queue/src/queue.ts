@@ -64,8 +64,8 @@ export interface OperatorQueue<Tx = never> extends Queue<Tx>, Operator {}
 
 /** What a {@link Queue} can be made over. */
 export interface QueueConstructor {
-  /** Over a store: options are the store's own. */
-  new <Tx>(store: Store<Tx>): OperatorQueue<Tx>;
+  /** Over a store, which has its own options but for the logger. */
+  new <Tx>(store: Store<Tx>, options?: Pick<QueueOptions, "logger">): OperatorQueue<Tx>;
   /**
    * Over a `pg` Pool, Client or PoolClient, a Kysely instance or transaction, an executor of your
    * own, or a store that only produces. Throws `invalid-argument` for anything else.

@@ -12,7 +12,7 @@ import { hasMethods } from "./has-methods.ts";
 import { type MergingPort, mergeAndSend, mergeUntilSent } from "./merging.ts";
 import { type QueueOptions, resolveQueueOptions } from "./options.ts";
 
-/** Enqueues through a store; throws `invalid-argument` for options, which are the store's own. */
+/** Enqueues through a store; throws `invalid-argument` for options that are the store's own. */
 export function storeBackend(store: ProducerStore, options: QueueOptions = {}): Backend {
   const { logger } = resolveQueueOptions(options);
   for (const name of ["prefix", "schema", "preparedStatements"] as const) {

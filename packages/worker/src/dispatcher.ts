@@ -170,6 +170,7 @@ export class Dispatcher {
     const message = "this run has lost its claim: stop, someone else may run the job";
     leases.release(run);
     slots.bar(run.job.id);
+    run.hasLostClaim = true;
     run.abort(abortReason("claim-lost", message, { id: run.job.id }));
   }
 

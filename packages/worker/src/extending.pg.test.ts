@@ -53,6 +53,38 @@ describe("timeRemaining", () => {
     await worker.runOnce();
     expect(left).toEqual([0]);
   });
+
+  test("is 0 once the claim is lost, however long its lease was, also where the signal had aborted before", async () => {
+    const Task = defineTask({ kind: "remaining_lost", payload, lease: "1h" });
+    const id = await queue.enqueue(Task({ n: 1 }));
+    const left: unknown[] = [];
+    const stop = new AbortController();
+    const worker = new Worker(store).register(Task, async (_, ctx) => {
+      await takeAway(database.pool, store, id);
+      stop.abort();
+      await until(() => ctx.signal.aborted);
+      left.push(codeOf(ctx.signal.reason), ctx.timeRemaining() > 3_500_000);
+      left.push(await catchCode(ctx.extendLease("1h")), ctx.timeRemaining());
+    });
+    await worker.run({ signal: stop.signal });
+    expect(left).toEqual(["shutdown", true, "claim-lost", 0]);
+  });
+
+  test("is 0 once the worker has released the run", async () => {
+    const Task = defineTask({ kind: "remaining_released", payload });
+    await queue.enqueue(Task({ n: 1 }));
+    const started = deferred<() => number>();
+    const worker = new Worker(store, { shutdownTimeout: 50 }).register(Task, (_, ctx) => {
+      started.resolve(() => ctx.timeRemaining());
+      return new Promise<void>(() => undefined);
+    });
+    const run = worker.run();
+    const timeRemaining = await started.promise;
+    expect(timeRemaining()).toBeGreaterThan(0);
+    await worker.stop();
+    await run;
+    expect(timeRemaining()).toBe(0);
+  });
 });
 
 describe("extendLease", () => {

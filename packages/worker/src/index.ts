@@ -7,4 +7,5 @@ export {
   type RunReport,
   Worker,
   type WorkerArguments,
+  type WorkerConstructor,
 } from "./worker.ts";

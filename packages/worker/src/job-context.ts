@@ -69,6 +69,7 @@ export class RunContext implements JobContext<unknown, unknown> {
   }
 
   timeRemaining(): number {
+    if (this.#run.hasLostClaim || this.#run.isReleased) return 0;
     return Math.max(0, Math.floor(this.#run.leaseEndsAt - this.#services.clock.now()));
   }
 

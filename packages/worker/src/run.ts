@@ -53,6 +53,8 @@ export class Run implements Leased, RunToSettle {
   hasEnded = false;
   /** Whether the run was settled without waiting for its handler, whose result is then dropped. */
   isReleased = false;
+  /** Whether the claim was found to be somebody else's, or nobody's, while the handler went on. */
+  hasLostClaim = false;
   completion: Completion = "none";
   /** What the handler came to after it had completed its run, if that is more than a plain return. */
   afterthought: string | null = null;

@@ -159,6 +159,40 @@ describe("state", () => {
     new Worker(store, { state: app }).register(SendEmail, needsApp);
   });
 
+  test("is what it is given as, with methods and `this` too", () => {
+    new Worker(store, { state: { mailer: { send: async (_to: string) => undefined } } })
+      .register(SendEmail, needsApp)
+      .register(SyncContacts, (_, _ctx, state) => {
+        expectTypeOf(state).toEqualTypeOf<{
+          mailer: { send: (to: string) => Promise<undefined> };
+        }>();
+      });
+    const counter = {
+      state: {
+        count: 0,
+        add() {
+          this.count += 1;
+        },
+      },
+    };
+    new Worker(store, counter).register(SendEmail, (_, _ctx, state) => state.add());
+    new Worker(store, {
+      state: {
+        count: 0,
+        add() {
+          this.count += 1;
+        },
+      },
+    }).register(SendEmail, (_, _ctx, state) => {
+      expectTypeOf(state).toEqualTypeOf<{ count: number; add(): void }>();
+      state.add();
+    });
+    expectTypeOf(new Worker(store, { state: app })).toEqualTypeOf<Worker<App, Tx>>();
+    expectTypeOf(new Worker(store)).toEqualTypeOf<Worker<undefined, Tx>>();
+    // @ts-expect-error there may be no state
+    new Worker(store, { state: undefined as App | undefined }).register(SendEmail, needsApp);
+  });
+
   test("without it the third argument is undefined", () => {
     new Worker(store, { concurrency: 4 }).register(SendEmail, (_payload, _ctx, state) => {
       expectTypeOf(state).toEqualTypeOf<undefined>();

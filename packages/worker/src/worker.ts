@@ -52,7 +52,60 @@ export type WorkerArguments<State> = undefined extends State
  *   .register(SyncContacts, syncContacts, { cap: 2 });
  * await worker.run({ signal });
  */
-export class Worker<State = undefined, Tx = never> {
+export interface Worker<State = undefined, Tx = never> {
+  /**
+   * Lets this worker claim jobs of a task and run them with `handler`. Returns the worker, for the next `register`.
+   *
+   * Throws `invalid-argument` for a kind that is registered already, and `already-run` once `run` has been
+   * called or while `runOnce` is under way.
+   */
+  register<Payload, Carry>(
+    task: Task<string, never, Payload, Carry>,
+    handler: TaskHandler<Payload, Carry, State, Tx>,
+    options?: RegisterOptions,
+  ): this;
+  /**
+   * Claims and runs jobs until `signal` aborts or `stop` is called; then lets running handlers end for
+   * `shutdownTimeout`, releases the rest, and resolves. Outages of the database are waited out.
+   *
+   * A worker runs once: rejects with `already-run` afterwards, and while `runOnce` is under way. After a `stop` that
+   * came before its run it resolves at once and claims nothing. Rejects with `not-migrated` where the database lacks
+   * venturi's tables, and with `database` when the first connection fails for good.
+   */
+  run(options?: RunOptions): Promise<RunReport>;
+  /**
+   * Runs what is due now, each job at most once, and resolves when a claim brings nothing more while nothing runs.
+   * For tests and serverless functions; may be repeated.
+   *
+   * Rejects with `already-run` while this worker is running, and with `closed` after `stop`.
+   */
+  runOnce(options?: RunOptions): Promise<RunCounts>;
+  /**
+   * Stops the worker as an aborted signal does, and resolves when it has stopped; safe at any time and more than once.
+   * Other than after an aborted signal it is closed for good. A handler must not await it: it would wait for itself.
+   */
+  stop(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** How a {@link Worker} is made. */
+export interface WorkerConstructor {
+  /** With a state. Throws `invalid-argument` naming the option that is unknown or unacceptable. Nothing is connected yet. */
+  // Without a default for `State`: the compiler would take that for what a state with methods has to be.
+  new <State, Tx = never>(
+    store: WorkerStore<Tx> & Partial<Notifier>,
+    options: WorkerOptions<State> & { readonly state: State },
+  ): Worker<State, Tx>;
+  /** Without one. */
+  new <State = undefined, Tx = never>(
+    store: WorkerStore<Tx> & Partial<Notifier>,
+    ...[options]: WorkerArguments<State>
+  ): Worker<State, Tx>;
+  readonly prototype: Worker;
+}
+
+/** Runs handlers; see {@link WorkerConstructor} for what it is made with. */
+export const Worker = class Worker<State, Tx> {
   readonly #store: WorkerStore<Tx> & Partial<Notifier>;
   readonly #options: ResolvedWorkerOptions<unknown>;
   readonly #slots: Slots;
@@ -63,8 +116,7 @@ export class Worker<State = undefined, Tx = never> {
   #hasWarnedOfConnections = false;
   #isStopped = false;
 
-  /** Throws `invalid-argument` naming the option that is unknown or unacceptable. Nothing is connected yet. */
-  constructor(store: WorkerStore<Tx> & Partial<Notifier>, ...[options]: WorkerArguments<State>) {
+  constructor(store: WorkerStore<Tx> & Partial<Notifier>, options?: WorkerOptions<State>) {
     this.#store = readArgument("store", () => checkStore(store));
     this.#options = resolveWorkerOptions(options);
     const { concurrency, leaseMs, backstop } = this.#options;
@@ -72,12 +124,6 @@ export class Worker<State = undefined, Tx = never> {
     this.#registry = new HandlerRegistry({ leaseMs, backstop }, this.#slots);
   }
 
-  /**
-   * Lets this worker claim jobs of a task and run them with `handler`. Returns the worker, for the next `register`.
-   *
-   * Throws `invalid-argument` for a kind that is registered already, and `already-run` once `run` has been
-   * called or while `runOnce` is under way.
-   */
   register<Payload, Carry>(
     task: Task<string, never, Payload, Carry>,
     handler: TaskHandler<Payload, Carry, State, Tx>,
@@ -93,14 +139,6 @@ export class Worker<State = undefined, Tx = never> {
     return this;
   }
 
-  /**
-   * Claims and runs jobs until `signal` aborts or `stop` is called; then lets running handlers end for
-   * `shutdownTimeout`, releases the rest, and resolves. Outages of the database are waited out.
-   *
-   * A worker runs once: rejects with `already-run` afterwards, and while `runOnce` is under way. After a `stop` that
-   * came before its run it resolves at once and claims nothing. Rejects with `not-migrated` where the database lacks
-   * venturi's tables, and with `database` when the first connection fails for good.
-   */
   async run(options: RunOptions = {}): Promise<RunReport> {
     const signal = readSignal(options, "run");
     this.#checkIdle();
@@ -115,12 +153,6 @@ export class Worker<State = undefined, Tx = never> {
     return { unreleased: await this.#work({ signal, once: false }) };
   }
 
-  /**
-   * Runs what is due now, each job at most once, and resolves when a claim brings nothing more while nothing runs.
-   * For tests and serverless functions; may be repeated.
-   *
-   * Rejects with `already-run` while this worker is running, and with `closed` after `stop`.
-   */
   async runOnce(options: RunOptions = {}): Promise<RunCounts> {
     const signal = readSignal(options, "runOnce");
     this.#checkIdle();
@@ -134,10 +166,6 @@ export class Worker<State = undefined, Tx = never> {
     return counts;
   }
 
-  /**
-   * Stops the worker as an aborted signal does, and resolves when it has stopped; safe at any time and more than once.
-   * Other than after an aborted signal it is closed for good. A handler must not await it: it would wait for itself.
-   */
   async stop(): Promise<void> {
     this.#isStopped = true;
     this.#current?.shutdown.request();
@@ -202,7 +230,7 @@ export class Worker<State = undefined, Tx = never> {
       this.#current = null;
     }
   }
-}
+} as unknown as WorkerConstructor;
 
 function checkStore<S extends WorkerStore<never> | WorkerStore<unknown>>(store: S): S {
   const given: Partial<WorkerStore> | null | undefined = store;

@@ -40,6 +40,13 @@ export function consumerStages(folder: string, packed: Packed, serverUrl: string
       return all.compile(version, `tsconfig.bare.${version}.json`, options, ["bare.mts"]);
     }),
   );
+  const inferred = (["5.9", "6.0"] as const).map((version) =>
+    gate(`a state with methods is inferred with TypeScript ${version}`, () => {
+      all.write("state.mts", stateWithMethods);
+      const options = { noEmit: true, types: ["node"] };
+      return all.compile(version, `tsconfig.state.${version}.json`, options, ["state.mts"]);
+    }),
+  );
   const runs = ["out-6.0/quick-start.mjs", "out-6.0/quick-start.cjs"].map((file) =>
     gate(`the quick start runs from tarballs (${file.endsWith(".mjs") ? "ESM" : "require"})`, () =>
       inDatabase(serverUrl, (url) => all.run(process.execPath, [file], { DATABASE_URL: url })),
@@ -69,7 +76,7 @@ export function consumerStages(folder: string, packed: Packed, serverUrl: string
   });
   return [
     { lanes: 1, gates: [install] },
-    { lanes: 2, gates: [...compile, ...withoutNode, ...pages] },
+    { lanes: 2, gates: [...compile, ...withoutNode, ...inferred, ...pages] },
     {
       lanes: 2,
       gates: [
@@ -80,6 +87,20 @@ export function consumerStages(folder: string, packed: Packed, serverUrl: string
     },
   ];
 }
+
+/** A method is what TypeScript 5.9 infers later than the rest of a literal; 6.0 does so where it uses `this`. */
+const stateWithMethods = `
+  import { defineTask, type Handler } from "@venturi/core";
+  import { MemoryStore } from "@venturi/testing";
+  import { Worker } from "@venturi/worker";
+  import * as v from "valibot";
+
+  const Count = defineTask({ kind: "count", payload: v.object({ by: v.number() }) });
+  const count: Handler<typeof Count, { add(n: number): void }> = ({ by }, _, state) => state.add(by);
+  const store = new MemoryStore();
+  new Worker(store, { state: { add(_n: number) {} } }).register(Count, count);
+  new Worker(store, { state: { n: 0, add(n: number) { this.n += n; } } }).register(Count, count);
+`;
 
 /** The first block of the README that runs. */
 function quickStart(): string {
