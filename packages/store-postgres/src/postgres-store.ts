@@ -255,7 +255,7 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
     readonly worker: WorkerId;
   }> {
     const starting = async () => {
-      await this.#kinds.load(request.kinds, logger);
+      await this.#kinds.loadAnew(request.kinds, logger);
       return this.#liveness.startWorker(request);
     };
     return { worker: await this.#abortable(starting, request.signal) };
