@@ -1,8 +1,8 @@
 import { invalidArgument, readArgument } from "./errors.ts";
 
 /**
- * Refuses what is not an object, and members that nobody reads: a misspelt option does nothing. Throws
- * `invalid-argument` that names `argument` or the member; `whose` completes "is not an option of".
+ * Refuses what is not an object, members that nobody reads (a misspelt option does nothing), and those that throw when
+ * they are read. Throws `invalid-argument` that names `argument` or the member; `whose` completes "is not an option of".
  */
 export function checkMembers(
   argument: string,
@@ -14,6 +14,7 @@ export function checkMembers(
     throw invalidArgument(argument, "must be an object", `its members are ${members.join(", ")}`);
   }
   for (const name of Object.keys(value)) {
+    readArgument(name, () => Reflect.get(value, name));
     if (members.includes(name)) continue;
     const ours = otherNames.get(name) ?? "";
     const hint = members.includes(ours) ? ` (what it is elsewhere is \`${ours}\` here)` : "";

@@ -1,6 +1,7 @@
 import { hasBrand } from "./brand.ts";
 import { type Duration, durationMs } from "./duration.ts";
 import { invalidArgument, readArgument } from "./errors.ts";
+import { isArray } from "./is-array.ts";
 import { jitterFactor, unitSample } from "./jitter.ts";
 import type { JobId } from "./job-id.ts";
 
@@ -34,11 +35,15 @@ export class Backoff {
 
   constructor(options: BackoffOptions = {}) {
     const { base = 500, cap = 120_000 } = readArgument("backoff", () => {
+      if (typeof options !== "object" || options === null || isArray(options))
+        throw invalidArgument("backoff", "must be an object", "its members are base and cap");
       for (const name of Object.keys(options)) {
         if (optionNames.has(name)) continue;
         throw invalidArgument(`backoff.${name}`, "is not an option", "use base and cap");
       }
-      return { base: options.base, cap: options.cap };
+      const read = (name: keyof BackoffOptions) =>
+        readArgument(`backoff.${name}`, () => options[name]);
+      return { base: read("base"), cap: read("cap") };
     });
     this.baseMs = Math.max(durationMs(base, "backoff.base"), 1);
     this.capMs = Math.max(durationMs(cap, "backoff.cap"), this.baseMs);

@@ -163,6 +163,7 @@ export {
 
 export { AbortWatch } from "./abort-watch.ts";
 export { checkMembers, readSignal, refuseBinary, toSignal } from "./argument.ts";
+export { askPool } from "./ask-pool.ts";
 export { isBackoff } from "./backoff.ts";
 export { encodeDedupKey, MAX_DEDUP_KEY_CHARACTERS } from "./dedup-key.ts";
 export { dateOf, differenceMs, durationMs, FAR_FUTURE_MS, toDate, toEpochMs } from "./duration.ts";

@@ -1,4 +1,4 @@
-import { invalidArgument, show } from "./errors.ts";
+import { invalidArgument, readArgument, show } from "./errors.ts";
 import { isPromise } from "./schema.ts";
 
 /** Facts that belong to a log record; never payloads, keys or credentials. */
@@ -25,11 +25,12 @@ export interface PinoLike {
 }
 
 /**
- * A logger that writes to pino, which takes the fields before the message.
+ * A logger that writes to pino, which takes the fields before the message. Throws `invalid-argument` for what is none.
  *
  * @example new Worker(store, { logger: pinoLogger(pino()) })
  */
 export function pinoLogger(pino: PinoLike): Logger {
+  checkLevels("pino", pino, "pass what pino() returned");
   return {
     debug: (message, fields = {}) => pino.debug(fields, message),
     info: (message, fields = {}) => pino.info(fields, message),
@@ -55,12 +56,16 @@ const levels = ["debug", "info", "warn", "error"] as const;
  * Throws `invalid-argument` for what is none.
  */
 export function toLogger(value: unknown): Logger {
-  const logger = value as Partial<Logger> | null;
-  if (!logger || !levels.every((level) => typeof logger[level] === "function")) {
-    const hint = "pass { debug, info, warn, error }, or pinoLogger(logger) for pino";
-    throw invalidArgument("logger", `is not a logger (got ${show(value)})`, hint);
-  }
-  return logger === silentLogger ? silentLogger : safely(logger as Logger);
+  checkLevels("logger", value, "pass { debug, info, warn, error }, or pinoLogger(logger) for pino");
+  return value === silentLogger ? silentLogger : safely(value as Logger);
+}
+
+function checkLevels(argument: string, value: unknown, hint: string): void {
+  const isLogger = readArgument(argument, () => {
+    const logger = (value ?? {}) as Partial<Logger>;
+    return levels.every((level) => typeof logger[level] === "function");
+  });
+  if (!isLogger) throw invalidArgument(argument, `is not a logger (got ${show(value)})`, hint);
 }
 
 function safely(logger: Logger): Logger {

@@ -1,5 +1,11 @@
 import type { StandardSchemaV1 } from "@standard-schema/spec";
-import { invalidArgument, show, type ValidationIssue, VenturiError } from "./errors.ts";
+import {
+  invalidArgument,
+  readArgument,
+  show,
+  type ValidationIssue,
+  VenturiError,
+} from "./errors.ts";
 import { failureMessage } from "./failure-note.ts";
 import { showPath } from "./json-path.ts";
 import { describeIssues, quotes, valueAt } from "./schema-issue.ts";
@@ -45,7 +51,7 @@ export function createValidator<S extends StandardSchemaV1>(
   root: "payload" | "carry",
   kind: string,
 ): Validator<OutputOf<S>> {
-  const standard = readStandard(schema, root);
+  const standard = readArgument(root, () => readStandard(schema, root));
   const where = `the ${root} of ${JSON.stringify(kind)}`;
 
   function conclude(

@@ -1,4 +1,10 @@
-import type { MeterProvider, TracerProvider } from "@opentelemetry/api";
+import {
+  metrics as globalMetrics,
+  trace as globalTrace,
+  type MeterProvider,
+  type TracerProvider,
+} from "@opentelemetry/api";
+import { checkMembers, invalidArgument, readArgument, show } from "@venturi/core";
 import type { RunSpanPlace } from "./run-spans.ts";
 
 /** Where metrics go. */
@@ -38,4 +44,58 @@ export interface InstrumentOptions extends MeterSource {
    * @defaultValue "children"
    */
   readonly runSpans?: RunSpanPlace | undefined;
+}
+
+/** Options with their defaults. */
+export type ResolvedInstrumentOptions = {
+  readonly [Name in keyof InstrumentOptions]-?: Exclude<InstrumentOptions[Name], undefined>;
+};
+
+const known = ["meterProvider", "tracerProvider", "traces", "metrics", "claimSpans", "runSpans"];
+
+/** Validates options and fills in defaults; throws `invalid-argument` naming the option. */
+export function resolveInstrumentOptions(options: InstrumentOptions): ResolvedInstrumentOptions {
+  return readArgument("options", () => {
+    checkMembers("options", options, known, "instrument");
+    const { tracerProvider = globalTrace, runSpans = "children" } = options;
+    return {
+      meterProvider: toMeterProvider(options.meterProvider),
+      tracerProvider: provider("tracerProvider", tracerProvider, "getTracer"),
+      traces: flag("traces", options.traces),
+      metrics: flag("metrics", options.metrics),
+      claimSpans: flag("claimSpans", options.claimSpans),
+      runSpans: toPlace(runSpans),
+    };
+  });
+}
+
+/** The provider of metrics that are recorded by themselves; throws `invalid-argument`. */
+export function resolveMeterSource(options: MeterSource): MeterProvider {
+  return readArgument("options", () => {
+    checkMembers("options", options, ["meterProvider"], "observeStats");
+    return toMeterProvider(options.meterProvider);
+  });
+}
+
+function toMeterProvider(value: MeterProvider = globalMetrics): MeterProvider {
+  return provider("meterProvider", value, "getMeter");
+}
+
+function provider<T>(argument: string, value: T, method: keyof T & string): T {
+  if (typeof readArgument(argument, () => value?.[method]) === "function") return value;
+  throw invalidArgument(
+    argument,
+    `is no provider (got ${show(value)})`,
+    `pass an object with ${method}, or leave it out for the global one`,
+  );
+}
+
+function flag(argument: string, value: unknown = true): boolean {
+  if (typeof value === "boolean") return value;
+  throw invalidArgument(argument, "must be true or false", "leave it out for true");
+}
+
+function toPlace(value: unknown): RunSpanPlace {
+  if (value === "children" || value === "roots") return value;
+  throw invalidArgument("runSpans", `is ${show(value)}`, 'pass "children" or "roots"');
 }

@@ -1,8 +1,8 @@
-import { type BatchObservableResult, metrics, type Observable } from "@opentelemetry/api";
+import type { BatchObservableResult, Observable } from "@opentelemetry/api";
 import type { CountsByKind, Stats } from "@venturi/core";
 import { DESTINATION, SYSTEM } from "./attributes.ts";
 import { type Instrumentation, stopping } from "./instrumentation.ts";
-import type { MeterSource } from "./options.ts";
+import { type MeterSource, resolveMeterSource } from "./options.ts";
 
 /** What can tell how a queue stands: an `OperatorQueue`, such as a `Queue` over a store. */
 export interface StatsSource {
@@ -12,13 +12,13 @@ export interface StatsSource {
 /**
  * Reports how a queue stands as gauges: pending, scheduled and dead jobs and the age of the oldest due one by kind,
  * claimed jobs, live workers. It is asked whenever metrics are collected, and only then. One process does it for all.
+ * Throws `invalid-argument` naming the option that is unknown or unacceptable.
  *
  * @example
  * using gauges = observeStats(new Queue(store));
  */
 export function observeStats(queue: StatsSource, options: MeterSource = {}): Instrumentation {
-  const { meterProvider = metrics } = options;
-  const meter = meterProvider.getMeter("@venturi/otel");
+  const meter = resolveMeterSource(options).getMeter("@venturi/otel");
   const gauge = (name: string, description: string, unit: string) =>
     meter.createObservableGauge(`venturi.${name}`, { description, unit });
   const byKind = {

@@ -1,3 +1,4 @@
+import { askPool } from "@venturi/core";
 import { hasMethods } from "./has-methods.ts";
 import type { Runner } from "./sql-executor.ts";
 
@@ -32,7 +33,9 @@ export function pgRunner(pg: PgLike, preparedStatements: boolean): Runner {
     isInTransaction: () => ["T", "E"].includes(pg.getTransactionStatus?.() ?? ""),
     async run({ name, text, params }) {
       const query = { text, values: [...params], types };
-      const result = await pg.query(preparedStatements ? { name, ...query } : query);
+      const result = await askPool(pg, () =>
+        pg.query(preparedStatements ? { name, ...query } : query),
+      );
       return result.rows;
     },
   };

@@ -1,6 +1,7 @@
-import type { ClaimedJob, ClaimKind, ClaimRequest } from "@venturi/core";
+import type { ClaimedJob, ClaimRequest } from "@venturi/core";
 import type { ToldText } from "./claim-found.ts";
 import type { Row } from "./database.ts";
+import type { KnownKind, KnownRequest } from "./kinds.ts";
 
 /**
  * What finding and locking a row takes, about, and looking for one of a kind, in milliseconds: what is left of a
@@ -24,7 +25,7 @@ export interface ClaimInfo {
   readonly walk_ms: number;
   /** The last number that a row had got when they began; null: none. */
   readonly last_seq: number | null;
-  /** How many kinds were looked at. */
+  /** How many kinds were looked at: not those that are paused, or have other numbers by now. */
   readonly kinds: number;
   /** Null: nobody wanted to know. */
   readonly found: ToldText | null;
@@ -115,10 +116,10 @@ export function together(first: Answer, rest: Answer): Answer {
 }
 
 /** What is left to ask for after a first answer; the rotation goes on behind the turns that it spent. */
-export function remainder(request: ClaimRequest, jobs: readonly Placed[]): ClaimRequest | null {
+export function remainder(request: KnownRequest, jobs: readonly Placed[]): KnownRequest | null {
   if (jobs.length === 0) return request;
   const taken = countByKind(jobs);
-  const kinds: ClaimKind[] = [];
+  const kinds: KnownKind[] = [];
   for (const kind of request.kinds) {
     const limit = kind.limit - (taken.get(kind.kind) ?? 0);
     if (limit > 0) kinds.push({ ...kind, limit });

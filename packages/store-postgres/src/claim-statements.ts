@@ -1,4 +1,4 @@
-import { type ClaimedJob, type ClaimRequest, type JobId, toUuid } from "@venturi/core";
+import { type ClaimedJob, type JobId, toUuid } from "@venturi/core";
 import {
   type ClaimInfo,
   inOrder,
@@ -10,7 +10,7 @@ import {
 import { PlaceMap } from "./claim-found.ts";
 import type { Promoted } from "./claim-starts.ts";
 import type { Database, Row } from "./database.ts";
-import type { Kinds } from "./kinds.ts";
+import type { KnownRequest } from "./kinds.ts";
 import type { Mark, Tier } from "./marks.ts";
 import type { Names } from "./names.ts";
 import { type ClaimTerms, isStale, toClaimedJob, withBody } from "./row-mapping.ts";
@@ -41,16 +41,14 @@ export interface Brought {
 /** The statements that claim: what each is sent, and how its answer is read. Which is sent when the claimer knows. */
 export class ClaimStatements {
   readonly #database: Database;
-  readonly #kinds: Kinds;
   readonly #claim: Statement;
   readonly #claimAll: Statement;
   readonly #claimHinted: Statement;
   readonly #bodies: Statement;
   readonly #promote: Statement;
 
-  constructor(database: Database, kinds: Kinds, names: Names) {
+  constructor(database: Database, names: Names) {
     this.#database = database;
-    this.#kinds = kinds;
     this.#claim = claim(names);
     this.#claimAll = claimAll(names);
     this.#claimHinted = claimHinted(names);
@@ -58,13 +56,9 @@ export class ClaimStatements {
     this.#promote = promote(names);
   }
 
-  kindIds({ kinds }: ClaimRequest): number[] {
-    return kinds.map(({ kind }) => this.#kinds.id(kind));
-  }
-
   /** Claims what waits behind the places, in turns. */
   async claim(
-    request: ClaimRequest,
+    request: KnownRequest,
     { ready, due, ignoreDue, tells }: ClaimPlaces,
   ): Promise<RawAnswer | null> {
     const values = [
@@ -76,22 +70,27 @@ export class ClaimStatements {
       (request.exclude ?? []).map(toUuid),
       ignoreDue ? 1 : 0,
       tells ? 1 : 0,
+      kindNames(request),
     ];
     return readAnswer(await this.#database.run(this.#claim, values, "claim jobs"));
   }
 
   /** Claims all that waits, or nothing where it does not fit. */
-  async claimAll(request: ClaimRequest): Promise<RawAnswer | null> {
-    const values = [...this.#basics(request), (request.exclude ?? []).map(toUuid)];
+  async claimAll(request: KnownRequest): Promise<RawAnswer | null> {
+    const values = [
+      ...this.#basics(request),
+      (request.exclude ?? []).map(toUuid),
+      kindNames(request),
+    ];
     return readAnswer(await this.#database.run(this.#claimAll, values, "claim jobs"));
   }
 
   /** Claims the job that a notification named. */
   async claimNamed(
-    request: ClaimRequest,
+    request: KnownRequest,
     id: JobId,
   ): Promise<{ readonly info: ClaimInfo | null; readonly jobs: readonly ClaimedJob[] }> {
-    const values = [...this.#basics(request), toUuid(id)];
+    const values = [...this.#basics(request), toUuid(id), kindNames(request)];
     const [row] = await this.#withFreshBodies(
       await this.#database.run(this.#claimHinted, values, "claim jobs"),
     );
@@ -104,7 +103,7 @@ export class ClaimStatements {
   }
 
   /** The jobs of an answer of `claim` or `claimAll`. */
-  async read(request: ClaimRequest, { info, rows }: RawAnswer): Promise<Brought> {
+  async read(request: KnownRequest, { info, rows }: RawAnswer): Promise<Brought> {
     const fresh = await this.#withFreshBodies(rows);
     this.#database.sawIsolation(info.isolation);
     const terms = this.#terms(request, info.clock_ms);
@@ -123,11 +122,11 @@ export class ClaimStatements {
   }
 
   /** Promotes as many of each kind and tier as this claim could take, so that the claim sees what it would take. */
-  async promote(request: ClaimRequest, due: readonly Mark[]): Promise<Promoted[]> {
+  async promote(request: KnownRequest, due: readonly Mark[]): Promise<Promoted[]> {
     // Those that are excluded come on top: they may stand before the others.
     const excluded = request.exclude?.length ?? 0;
     const values = [
-      this.kindIds(request),
+      kindIds(request),
       request.kinds.map(({ limit }) => Math.min(limit, request.limit) + excluded),
       ...byTier(due),
     ];
@@ -141,11 +140,11 @@ export class ClaimStatements {
   }
 
   /** What all that claim begin with. */
-  #basics(request: ClaimRequest): unknown[] {
+  #basics(request: KnownRequest): unknown[] {
     return [
       request.worker,
       request.limit,
-      this.kindIds(request),
+      kindIds(request),
       request.kinds.map(({ limit }) => limit),
       request.kinds.map(({ leaseMs }) => leaseMs),
       request.kinds.map(({ backstop }) => backstop),
@@ -153,10 +152,10 @@ export class ClaimStatements {
   }
 
   /** By the kinds' numbers. */
-  #terms(request: ClaimRequest, claimedMs: number): ReadonlyMap<number, ClaimTerms> {
+  #terms(request: KnownRequest, claimedMs: number): ReadonlyMap<number, ClaimTerms> {
     return new Map(
-      request.kinds.map(({ kind, leaseMs }) => [
-        this.#kinds.id(kind),
+      request.kinds.map(({ id, kind, leaseMs }) => [
+        id,
         { kind, leaseMs: Math.min(Math.max(leaseMs, 0), mostLeaseMs), claimedMs },
       ]),
     );
@@ -177,6 +176,15 @@ export class ClaimStatements {
       return body === undefined ? row : withBody(row, body);
     });
   }
+}
+
+/** The numbers of a claim's kinds, in order. */
+export function kindIds({ kinds }: KnownRequest): number[] {
+  return kinds.map(({ id }) => id);
+}
+
+function kindNames({ kinds }: KnownRequest): string[] {
+  return kinds.map(({ kind }) => kind);
 }
 
 /** One array per tier, as the statements take them. */

@@ -11,9 +11,9 @@ import {
 } from "./claim-answer.ts";
 import { readFound } from "./claim-found.ts";
 import { ClaimStarts } from "./claim-starts.ts";
-import { ClaimStatements } from "./claim-statements.ts";
+import { ClaimStatements, kindIds } from "./claim-statements.ts";
 import type { Database } from "./database.ts";
-import type { Kinds } from "./kinds.ts";
+import type { Kinds, KnownRequest } from "./kinds.ts";
 import type { Begin } from "./marks.ts";
 import type { Names } from "./names.ts";
 import type { OldPlace } from "./old-place.ts";
@@ -63,7 +63,7 @@ export class Claimer {
     budget?: WalkBudget,
   ) {
     this.#kinds = kinds;
-    this.#statements = new ClaimStatements(database, kinds, names);
+    this.#statements = new ClaimStatements(database, names);
     this.#now = now;
     this.#starts = new ClaimStarts(now, budget);
   }
@@ -92,7 +92,7 @@ export class Claimer {
     return hint !== undefined && isAlone && !exclude?.includes(hint) ? hint : null;
   }
 
-  async #claimNamed(request: ClaimRequest, hint: JobId): Promise<ClaimResult> {
+  async #claimNamed(request: KnownRequest, hint: JobId): Promise<ClaimResult> {
     // Should it fail, the next claim looks at everything, whatever the reason was.
     this.#tookAll = false;
     const { info, jobs } = await this.#statements.claimNamed(request, hint);
@@ -103,10 +103,10 @@ export class Claimer {
   }
 
   /** Claims, and looks from the start where that is due, or for what a claim behind marks has not brought. */
-  async #claimAndLook(request: ClaimRequest): Promise<ClaimResult> {
+  async #claimAndLook(request: KnownRequest): Promise<ClaimResult> {
     const now = this.#now();
     this.#lookedAt = now;
-    const begin = this.#starts.begin(this.#statements.kindIds(request), request.exclude);
+    const begin = this.#starts.begin(kindIds(request), request.exclude);
     let answer = await this.#promoteAndClaim(request, begin, this.#dueAt <= now);
     const isBusy = answer.jobs.length >= manyJobs;
     let hasLooked = begin === "start";
@@ -137,23 +137,23 @@ export class Claimer {
   }
 
   /** Claims; what is due among the scheduled is promoted first, as is known beforehand or found out by the claim. */
-  async #promoteAndClaim(request: ClaimRequest, begin: Begin, dueBefore: boolean): Promise<Answer> {
+  async #promoteAndClaim(request: KnownRequest, begin: Begin, dueBefore: boolean): Promise<Answer> {
     if (!dueBefore) {
       const isForAll = this.#tookAll && begin === "start" && request.kinds.length <= fewKinds;
       const all = isForAll ? await this.#claimAllOnce(request) : null;
       const answer = all ?? (await this.#claimOnce(request, begin, false));
       if (!answer.due) return answer;
     }
-    const { due } = this.#starts.places(this.#statements.kindIds(request), begin);
+    const { due } = this.#starts.places(kindIds(request), begin);
     this.#starts.promoted(await this.#statements.promote(request, due));
     return this.#claimOnce(request, begin, true);
   }
 
   /** Claims everything that waits; null: it is more than may be taken, and nothing was. */
-  async #claimAllOnce(request: ClaimRequest): Promise<Answer | null> {
+  async #claimAllOnce(request: KnownRequest): Promise<Answer | null> {
     // Should it fail, the next claim is the larger one, whatever the reason was.
     this.#tookAll = false;
-    const ids = this.#statements.kindIds(request);
+    const ids = kindIds(request);
     // It is sent no places, but what walks from the start is noted where places are asked for.
     this.#starts.places(ids, "start");
     const raw = await this.#statements.claimAll(request);
@@ -162,11 +162,13 @@ export class Claimer {
     if (raw === null || (raw.info.fits !== true && !raw.info.due)) return null;
     // It says that it has taken all, but not of which kind what is held by others is.
     const isWhole = ({ due, held }: ClaimInfo) => !due && !held;
-    return { ...(await this.#learn(request, raw, isWhole)), isAll: true };
+    const answer = await this.#learn(request, raw, isWhole);
+    // Of a kind that was missed it has taken nothing.
+    return { ...answer, isAll: answer.held === raw.info.held };
   }
 
-  async #claimOnce(request: ClaimRequest, begin: Begin, ignoreDue: boolean): Promise<Answer> {
-    const ids = this.#statements.kindIds(request);
+  async #claimOnce(request: KnownRequest, begin: Begin, ignoreDue: boolean): Promise<Answer> {
+    const ids = kindIds(request);
     const places = this.#starts.places(ids, begin);
     const areLowered = this.#starts.areLowered(ids);
     const raw = await this.#statements.claim(request, {
@@ -182,7 +184,7 @@ export class Claimer {
 
   /** Reads an answer, and where to begin next. `isWhole`: whether what it found is all that its kinds have. */
   async #learn(
-    request: ClaimRequest,
+    request: KnownRequest,
     raw: RawAnswer,
     isWhole: (info: ClaimInfo) => boolean,
   ): Promise<Answer> {
@@ -190,14 +192,16 @@ export class Claimer {
     const { jobs, last } = await this.#statements.read(request, raw);
     const tookMs = vainMs(raw);
     this.#starts.learn({
-      kinds: request.kinds.map(({ kind, limit }) => ({ id: this.#kinds.id(kind), kind, limit })),
+      kinds: request.kinds,
       isCut: jobs.length >= request.limit,
       jobs,
       last,
       found: isWhole(info) ? readFound(info) : null,
       vainMs: tookMs,
     });
-    const { wait_ms: waitMs, due, held } = info;
-    return { jobs, waitMs, due, held, isAll: false, vainMs: tookMs };
+    const { wait_ms: waitMs, due } = info;
+    // A kind that was not found was not looked at: that is no true answer.
+    const isMissed = info.kinds < request.kinds.length && (await this.#kinds.readAnew(request));
+    return { jobs, waitMs, due, held: info.held || isMissed, isAll: false, vainMs: tookMs };
   }
 }

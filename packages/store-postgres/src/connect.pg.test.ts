@@ -239,7 +239,7 @@ describe("options that are refused, by name", () => {
   });
 
   it.each<[string, object | null]>([
-    ["connectionString", null],
+    ["options", null],
     ["connectionString", {}],
     ["connectionString", { connectionString: "" }],
     ["connectionString", { connectionString: 5 }],

@@ -1,4 +1,4 @@
-import { type ClaimRequest, type Logger, silentLogger } from "@venturi/core";
+import { type ClaimKind, type ClaimRequest, type Logger, silentLogger } from "@venturi/core";
 import type { Database } from "./database.ts";
 import type { Names } from "./names.ts";
 import { type Statement, statement } from "./sql/statement.ts";
@@ -13,9 +13,27 @@ const waitMs = 200;
 /** How long afterwards it is tried again, in milliseconds; that a kind has come is found before. */
 const againMs = 5_000;
 
+/** How often numbers are read anew while claims find fewer kinds than they ask for, in milliseconds. */
+const anewMs = 5_000;
+
 const lockNotAvailable = "55P03";
 
-/** The numbers that stand for kinds in the hot tables, made on first use and kept: they never change. */
+/** A kind with its number. */
+export interface KnownKind extends ClaimKind {
+  readonly id: number;
+}
+
+/** A claim whose kinds have numbers, the same from its beginning to its end. */
+export interface KnownRequest extends ClaimRequest {
+  readonly kinds: readonly KnownKind[];
+}
+
+/**
+ * The numbers that stand for kinds in the hot tables, made on first use and kept. They change only where the tables are
+ * made anew, or emptied with their numbers beginning anew, under a store that lives on. So claims look only at kinds that
+ * still have the names that they ask for, and numbers are read anew where a claim has found fewer, and when a worker
+ * starts.
+ */
 export class Kinds {
   readonly #database: Database;
   readonly #logger: Logger;
@@ -25,6 +43,8 @@ export class Kinds {
   readonly #ids = new Map<string, number>();
   /** When kinds that somebody's open transaction holds are tried again, on the monotonic clock. */
   readonly #againAt = new Map<string, number>();
+  /** When numbers may be read anew again, on the same clock. */
+  #anewAt = Number.NEGATIVE_INFINITY;
 
   constructor(
     database: Database,
@@ -52,8 +72,16 @@ export class Kinds {
    * Sees to it that these kinds have numbers, but for those whose first job is in a transaction that is still open:
    * nobody else sees it, and there is nothing of them to claim. The next call finds them once it has been committed.
    */
-  async load(kinds: readonly string[], logger: Logger = this.#logger): Promise<void> {
-    const missing = this.#unknown(kinds);
+  load(kinds: readonly string[]): Promise<void> {
+    return this.#load(this.#unknown(kinds), this.#logger);
+  }
+
+  /** The same, with all of their numbers read anew. */
+  loadAnew(kinds: readonly string[], logger: Logger = this.#logger): Promise<void> {
+    return this.#load(kinds, logger);
+  }
+
+  async #load(missing: readonly string[], logger: Logger): Promise<void> {
     if (missing.length === 0) return;
     // Looked up first: an insert that conflicts burns a number.
     await this.#lookUp(missing);
@@ -65,17 +93,26 @@ export class Kinds {
   }
 
   /** The claim for those of its kinds that have numbers; null: none of them has. */
-  async known(request: ClaimRequest): Promise<ClaimRequest | null> {
+  async known(request: ClaimRequest): Promise<KnownRequest | null> {
     await this.load(request.kinds.map(({ kind }) => kind));
-    const kinds = request.kinds.filter(({ kind }) => this.#ids.has(kind));
-    if (kinds.length === request.kinds.length) return request;
+    const kinds: KnownKind[] = [];
+    for (const each of request.kinds) {
+      const id = this.#ids.get(each.kind);
+      if (id !== undefined) kinds.push({ ...each, id });
+    }
     return kinds.length === 0 ? null : { ...request, kinds };
   }
 
-  id(kind: string): number {
-    const id = this.#ids.get(kind);
-    if (id === undefined) throw new Error(`kind ${JSON.stringify(kind)} has not been loaded`);
-    return id;
+  /**
+   * Whether any of the numbers of a claim that has found fewer kinds was another by now, which all later claims know. Now
+   * and then only: mostly somebody has paused a kind. Never throws, since the claim has brought jobs.
+   */
+  async readAnew({ kinds }: KnownRequest): Promise<boolean> {
+    const now = this.#now();
+    if (now < this.#anewAt) return false;
+    this.#anewAt = now + anewMs;
+    await this.#lookUp([...this.#ids.keys()]).catch(() => undefined);
+    return kinds.some(({ kind, id }) => this.#ids.get(kind) !== id);
   }
 
   #unknown(kinds: readonly string[]): readonly string[] {
@@ -83,7 +120,9 @@ export class Kinds {
   }
 
   async #lookUp(kinds: readonly string[]): Promise<void> {
-    for (const row of await this.#database.run(this.#select, [kinds], "look up kinds")) {
+    const rows = await this.#database.run(this.#select, [kinds], "look up kinds");
+    for (const kind of kinds) this.#ids.delete(kind);
+    for (const row of rows) {
       this.#ids.set(row["name"] as string, row["id"] as number);
       this.#againAt.delete(row["name"] as string);
     }

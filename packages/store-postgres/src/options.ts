@@ -123,7 +123,8 @@ function checkOptions(
   if (typeof query === "function") throw notOptions("a pool", "{ pool }");
   const known = [...own, ...common];
   checkMembers("options", options, known, "PostgresStore");
-  const { preparedStatements, listen, listenConnectionString, logger } = options;
+  const { preparedStatements, listen, listenConnectionString, ssl } = options;
+  const { logger = DEFAULT_STORE_OPTIONS.logger } = options;
   return {
     names: createNames(resolveNames(options)),
     preparedStatements: flag(
@@ -136,13 +137,27 @@ function checkOptions(
       listenConnectionString === undefined
         ? undefined
         : connectionString("listenConnectionString", listenConnectionString),
-    ssl: options.ssl as pg.ClientConfig["ssl"],
-    logger: toLogger(logger ?? DEFAULT_STORE_OPTIONS.logger),
+    ssl: toSsl(ssl),
+    logger: toLogger(logger),
   };
 }
 
+const ownOfConnect = ["connectionString", "maxConnections", "signal"];
+
+/** What `connect` takes for itself, and the rest, which it has checked; throws as {@link resolveOptions} does. */
+export function splitOptions(options: ConnectOptions) {
+  if (typeof options === "string") throw notOptions("a string", "{ connectionString }");
+  const given = readArgument("options", () => {
+    checkMembers("options", options, [...ownOfConnect, ...common], "PostgresStore");
+    return { ...options };
+  });
+  const { connectionString: url, maxConnections: max, signal, ...rest } = given;
+  const { ssl } = resolveOptions(rest, ownOfConnect);
+  return { url, max, signal, rest, ssl };
+}
+
 /** What is easily passed instead of the options. */
-export function notOptions(given: string, instead: string): VenturiError {
+function notOptions(given: string, instead: string): VenturiError {
   return invalidArgument("options", `are ${given}`, `pass ${instead}`);
 }
 
@@ -175,6 +190,14 @@ export function maxConnections(value: unknown): number {
     "must be a whole number of at least 1",
     "one connection suffices for every operation",
   );
+}
+
+/** What is in the object is between `pg` and Node. */
+function toSsl(value: unknown): pg.ClientConfig["ssl"] {
+  const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
+  if (value === undefined || typeof value === "boolean" || isObject)
+    return value as pg.ClientConfig["ssl"];
+  throw invalidArgument("ssl", "must be true, false or an object", "pass what pg takes as ssl");
 }
 
 function flag(name: string, value: unknown, fallback: boolean): boolean {

@@ -1,4 +1,4 @@
-import type { Logger } from "@venturi/core";
+import { askPool, type Logger } from "@venturi/core";
 import type { Row, SqlConnection, SqlSource } from "./database.ts";
 import { type PgClientLike, type PgPoolLike, type PgQueryable, plainTypes } from "./pg-like.ts";
 import type { Statement } from "./sql/statement.ts";
@@ -142,7 +142,9 @@ async function run(
   const isOurs = isHeld && patienceMs !== undefined;
   const limit = isPrompt && !isOurs ? { query_timeout: answerMs } : {};
   const query = { text, values: [...values], types: plainTypes, ...limit };
-  const answer = queryable.query(preparedStatements ? { name, ...query } : query);
+  const answer = askPool(queryable, () =>
+    queryable.query(preparedStatements ? { name, ...query } : query),
+  );
   const { rows } = await (isOurs
     ? within(answerMs, answer, new Error("Query read timeout"))
     : answer);

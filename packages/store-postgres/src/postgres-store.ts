@@ -62,8 +62,8 @@ import {
   type ConnectOptions,
   connectionString,
   maxConnections,
-  notOptions,
   resolveOptions,
+  splitOptions,
 } from "./options.ts";
 import { createProducer } from "./producer.ts";
 import { Settling } from "./settling.ts";
@@ -117,7 +117,7 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
   constructor(options: BorrowOptions, owned: { readonly pool: pg.Pool });
   constructor(options: BorrowOptions, owned?: { readonly pool: pg.Pool }) {
     const resolved = resolveOptions(options, ["pool", "db"]);
-    const argument = options.pool === undefined ? "db" : "pool";
+    const argument = readArgument("pool", () => options.pool) === undefined ? "db" : "pool";
     const source = readArgument(argument, () =>
       createSource(options, resolved, owned !== undefined),
     );
@@ -149,10 +149,7 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
    * Rejects with `invalid-argument` for a bad option and with `database` where nobody answers or lets us in.
    */
   static async connect(options: ConnectOptions): Promise<PostgresStore> {
-    if (typeof options === "string") throw notOptions("a string", "{ connectionString }");
-    const given = readArgument("options", () => ({ ...options }));
-    const { connectionString: url, maxConnections: max, signal, ...rest } = given;
-    const { ssl } = resolveOptions(rest, ["connectionString", "maxConnections", "signal"]);
+    const { url, max, signal, rest, ssl } = splitOptions(options);
     toSignal(signal)?.throwIfAborted();
     const urls = perHost(connectionString("connectionString", url));
     const config: pg.PoolConfig & { Client?: typeof pg.Client } = {
@@ -163,7 +160,7 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
     };
     if (ssl !== undefined) config.ssl = ssl;
     if (urls.length > 1) config.Client = severalHosts(urls);
-    const pool = new pg.Pool(config);
+    const pool = readArgument("ssl", () => new pg.Pool(config));
     const store = new PostgresStore({ ...rest, pool }, { pool });
     try {
       await store.#abortable(() => answered(pool, urls.length), signal);
@@ -258,7 +255,7 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
     readonly worker: WorkerId;
   }> {
     const starting = async () => {
-      await this.#kinds.load(request.kinds, logger);
+      await this.#kinds.loadAnew(request.kinds, logger);
       return this.#liveness.startWorker(request);
     };
     return { worker: await this.#abortable(starting, request.signal) };

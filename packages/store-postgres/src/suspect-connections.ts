@@ -1,3 +1,4 @@
+import { askPool } from "@venturi/core";
 import type { PgClientLike, PgPoolLike } from "./pg-like.ts";
 import type { Statement } from "./sql/statement.ts";
 import { connectWithin } from "./within.ts";
@@ -83,7 +84,7 @@ export class SuspectConnections {
   }: Partial<Statement>): Promise<PgClientLike> {
     const giveUpAt = performance.now() + patienceMs;
     const make = () => {
-      if (!isPrompt) return this.#pool.connect();
+      if (!isPrompt) return askPool(this.#pool, () => this.#pool.connect());
       const makingMs = Math.max(0, giveUpAt - performance.now());
       return connectWithin(this.#pool, { makingMs, waitingMs: firstPatienceMs });
     };

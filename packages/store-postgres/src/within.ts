@@ -1,3 +1,4 @@
+import { askPool } from "@venturi/core";
 import type { PgClientLike, PgPoolLike } from "./pg-like.ts";
 
 /**
@@ -42,7 +43,7 @@ export async function connectWithin(
 ): Promise<PgClientLike> {
   const making = () => (pool as { readonly _clients?: readonly Making[] })._clients ?? [];
   const before = making().length;
-  const lent = pool.connect();
+  const lent = askPool(pool, () => pool.connect());
   const after = making();
   const made = after.length > before ? after.at(-1) : undefined;
   const tooLate = new Error("timeout exceeded when trying to connect");

@@ -1,3 +1,5 @@
+import { readSignal } from "@venturi/core";
+
 /** How runs ended, by outcome. */
 export interface DrainedRuns {
   readonly completed: number;
@@ -24,10 +26,11 @@ export async function drain(
   worker: Drainable,
   options: { readonly signal?: AbortSignal | undefined } = {},
 ): Promise<DrainedRuns> {
+  const signal = readSignal(options, "drain");
   const total = { completed: 0, paused: 0, retried: 0, dead: 0 };
   for (;;) {
-    options.signal?.throwIfAborted();
-    const { completed, paused, retried, dead } = await worker.runOnce(options);
+    signal?.throwIfAborted();
+    const { completed, paused, retried, dead } = await worker.runOnce({ signal });
     total.completed += completed;
     total.paused += paused;
     total.retried += retried;

@@ -12,6 +12,7 @@ import {
   type FindCandidatesResult,
   type FindStaleRequest,
   type HandBackRequest,
+  invalidArgument,
   type JobQuery,
   type JobRecord,
   type JobRequest,
@@ -20,6 +21,7 @@ import {
   PORT_VERSION,
   type ReadJournalRequest,
   type RecoverRequest,
+  readArgument,
   type SettleRequest,
   type SettleVerdict,
   type Signalled,
@@ -28,6 +30,7 @@ import {
   type Store,
   type StoreCapabilities,
   type Subscription,
+  show,
   type WorkerId,
   type WorkerRegistration,
 } from "@venturi/core";
@@ -70,10 +73,9 @@ export class MemoryStore implements Store<never>, Notifier {
   readonly #startedAt: number;
   readonly #listeners = new Set<() => void>();
 
+  /** Throws `invalid-argument` naming the option that is unknown or unacceptable. */
   constructor(options: MemoryStoreOptions = {}) {
-    checkMembers("options", options, ["clock"], "MemoryStore");
-    const { clock = { now: Date.now } } = options;
-    this.#tables = new Tables(clock);
+    this.#tables = new Tables(readArgument("options", () => clockOf(options)));
     this.#startedAt = this.#tables.now();
   }
 
@@ -251,4 +253,15 @@ export class MemoryStore implements Store<never>, Notifier {
     signal?.throwIfAborted();
     return { applied: cancel(this.#tables, id) };
   }
+}
+
+function clockOf(options: MemoryStoreOptions): Clock {
+  checkMembers("options", options, ["clock"], "MemoryStore");
+  const { clock = { now: Date.now } } = options;
+  if (typeof readArgument("clock", () => clock?.now) === "function") return clock;
+  throw invalidArgument(
+    "clock",
+    `is not a clock (got ${show(clock)})`,
+    "pass { now: () => epochMilliseconds }, such as new ManualClock()",
+  );
 }

@@ -30,7 +30,7 @@ describe("the import arrows", () => {
     ["@venturi/store-postgres", 'import pg from "pg"; import { sql } from "kysely";'],
     ["@venturi/worker", 'import type { Store } from "@venturi/core";'],
     ["@venturi/otel", 'import { trace } from "@opentelemetry/api";'],
-    ["@venturi/otel", 'import type { Events } from "@venturi/core";'],
+    ["@venturi/otel", 'import { VenturiError } from "@venturi/core";'],
   ])("%s may say %s", (name, text) => {
     expect(violations(name, text)).toEqual([]);
   });
@@ -53,7 +53,6 @@ describe("the import arrows", () => {
     ["@venturi/worker", 'import { Queue } from "../../../queue/src/queue.ts";'],
     ["@venturi/worker", 'import config from "../../package.json";'],
     ["@venturi/worker", 'import { trace } from "@opentelemetry/api";'],
-    ["@venturi/otel", 'import { VenturiError } from "@venturi/core";'],
     ["@venturi/otel", 'import type { Queue } from "@venturi/queue";'],
   ])("%s must not say %s", (name, text) => {
     expect(violations(name, text)).toHaveLength(1);

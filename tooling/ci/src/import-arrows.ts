@@ -33,7 +33,7 @@ const ARROWS: Readonly<Record<string, Arrows>> = {
     types: [],
     node: true,
   },
-  "@venturi/otel": { runTime: ["@opentelemetry/api"], types: ["@venturi/core"], node: true },
+  "@venturi/otel": { runTime: ["@venturi/core", "@opentelemetry/api"], types: [], node: true },
   "@venturi/testing": { runTime: ["@venturi/core"], types: [], node: true },
   "@venturi/worker": { runTime: ["@venturi/core"], types: [], node: true },
 };

@@ -4,6 +4,7 @@ import {
   claimInfo,
   claimUpdate,
   isFree,
+  isNamed,
   isReady,
   noJob,
   ofKind,
@@ -21,7 +22,7 @@ import { began, beganOnce, told, walked } from "./walk.ts";
  * It looks from the start, and is sent only where the claim begins there. Answers as {@link claim} does; `held` says that a row that was seen could not be had.
  *
  * Parameters: 1 worker · 2 limit · 3 kind ids · 4 room per kind · 5 lease ms per kind · 6 backstop per kind ·
- * 7 excluded job ids.
+ * 7 excluded job ids · 8 name per kind.
  */
 export function claimAll(n: Names): Statement {
   const clock = `${n.of("clock")}()`;
@@ -39,7 +40,7 @@ export function claimAll(n: Names): Statement {
     "claim_all",
     `with kind as materialized (
   select k.id as kind_id, ${ofKind("$4::int4[]", "k.id")} as room, ${began(n)}
-  from ${n.of("kinds")} k where k.id = any ($3::int4[]) and k.paused_at is null
+  from ${n.of("kinds")} k where k.id = any ($3::int4[]) and ${isNamed("$8", "k")}
 ), soon as materialized (
   select ${bounded("min(s.visible_at)")} as at from kind p
   cross join (values (0::int2), (1::int2), (2::int2)) t(tier) cross join lateral (

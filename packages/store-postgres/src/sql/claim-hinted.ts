@@ -1,5 +1,5 @@
 import type { Names } from "../names.ts";
-import { claimedJob, claimInfo, claimUpdate, isReady, ofKind } from "./claim-terms.ts";
+import { claimedJob, claimInfo, claimUpdate, isNamed, isReady, ofKind } from "./claim-terms.ts";
 import { epochMs, lookedUp, type Statement, statement } from "./statement.ts";
 
 /**
@@ -10,7 +10,7 @@ import { epochMs, lookedUp, type Statement, statement } from "./statement.ts";
  * Indexes: `queue_pkey (job_id)`, `jobs_pkey (id)`.
  *
  * Parameters: 1 worker · 2 limit · 3 kind ids · 4 room per kind · 5 lease ms per kind · 6 backstop per kind ·
- * 7 job id.
+ * 7 job id · 8 name per kind.
  */
 export function claimHinted(n: Names): Statement {
   const info = claimInfo(n, {
@@ -22,7 +22,7 @@ export function claimHinted(n: Names): Statement {
     `with seen as materialized (
   select q.job_id, ${n.of("clock")}() as now from ${n.of("queue")} q
   where q.job_id = $7::uuid and ${ofKind("$4::int4[]")} > 0 and ${isReady("q")}
-    and (select k.paused_at is null from ${n.of("kinds")} k where k.id = q.kind_id)
+    and (select ${isNamed("$8", "k")} from ${n.of("kinds")} k where k.id = q.kind_id)
   limit $2::int4
 ), claimed as (
   ${claimUpdate(

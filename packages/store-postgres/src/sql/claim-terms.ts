@@ -64,6 +64,14 @@ export function ofKind(array: string, kind = "q.kind_id"): string {
   return `(${array})[array_position($3::int4[], ${kind})]`;
 }
 
+/**
+ * Whether a row of `kinds` is one to claim of: not paused, and still of the name that it was asked for by. Where the
+ * tables have been made anew, a number may stand for another kind by now.
+ */
+export function isNamed(names: string, row: string): string {
+  return `${row}.paused_at is null and ${row}.name = ${ofKind(`${names}::text[]`, `${row}.id`)}`;
+}
+
 // Whatever somebody wrote into the row by hand: one absurd lease must not fail everyone's claim, nor end before a
 // handler can start, so that the job is claimed and handed back for ever.
 const own = `case when q.lease_ms < ${leastOwnLeaseMs} then ${leastOwnLeaseMs} else q.lease_ms end`;

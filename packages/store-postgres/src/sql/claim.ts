@@ -36,7 +36,7 @@ import { began, beganOnce, told, walked } from "./walk.ts";
  *
  * Parameters: 1 worker · 2 limit · 3 kind ids · 4 room per kind · 5 lease ms per kind · 6 backstop per kind ·
  * 7 rotation counter · 8 ratio or null · 9–11 ready marks per kind for tier 0–2 (seq) · 12–14 due marks (epoch ms) ·
- * 15 excluded job ids · 16 ignore_due (0/1) · 17 whether to tell what was found (0/1).
+ * 15 excluded job ids · 16 ignore_due (0/1) · 17 whether to tell what was found (0/1) · 18 name per kind.
  */
 export function claim(n: Names): Statement {
   const claimable = (pair: string, position: string, also?: string) =>
@@ -99,9 +99,10 @@ export function claim(n: Names): Statement {
     "claim",
     `with kind as materialized (
   select u.*, ${began(n)} from unnest($3::int4[], $4::int4[], $9::int8[], $10::int8[], $11::int8[],
-      $12::float8[], $13::float8[], $14::float8[])
-    u(kind_id, room, mark0, mark1, mark2, due0, due1, due2)
-  join ${n.of("kinds")} k on k.id = u.kind_id and k.paused_at is null
+      $12::float8[], $13::float8[], $14::float8[], $18::text[])
+    u(kind_id, room, mark0, mark1, mark2, due0, due1, due2, name)
+  -- Of the same name still: where the tables have been made anew, a number may stand for another kind by now.
+  join ${n.of("kinds")} k on k.id = u.kind_id and k.name = u.name and k.paused_at is null
 ), open as materialized (
   -- A claim that begins behind marks gets 0 for a kind that has none: no job of it was seen lately.
   select k.*, ${perhaps(readyPart)} as has_ready, ${perhaps(duePart)} as has_scheduled

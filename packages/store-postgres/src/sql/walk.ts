@@ -17,7 +17,7 @@ export function began(n: Names): string {
   return `pg_catalog.pg_sequence_last_value(${n.literal(n.of("queue_seq_seq"))}::regclass) as last_seq, pg_catalog.clock_timestamp() as began_at`;
 }
 
-/** What {@link began} found, in one row (`w`) from the part `kind`, and how many kinds were looked at: those that are not paused. */
+/** What {@link began} found, in one row (`w`) from the part `kind`, and how many kinds were looked at. */
 export const beganOnce =
   "(select min(p.began_at) as began_at, min(p.last_seq) as last_seq, count(*)::int4 as kinds from kind p) w";
 
