@@ -44,6 +44,7 @@ test("what has left the line is not turned away", async () => {
   expect(isOver).toBe(false);
 });
 
-test("what is no pool of pg is asked all the same", () => {
+test("what is no pool of pg is asked all the same, and so is one that is frozen", () => {
   expect(askPool({}, () => 1)).toBe(1);
+  expect(askPool(Object.freeze({ ending: false, _pendingQueue: [] }), () => 1)).toBe(1);
 });

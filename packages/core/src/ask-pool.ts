@@ -31,12 +31,12 @@ export function askPool<T>(pool: object, ask: () => T): T {
   return answer;
 }
 
-/** A pool tells nobody that its end has begun, but notes it. */
+/** A pool tells nobody that its end has begun, but notes it. One that lets nothing be added is left as it is. */
 function watchEnd(pool: Pool, line: readonly Waiter[]): WeakSet<Waiter> {
   const ours = new WeakSet<Waiter>();
   let { ending = false } = pool;
-  Object.defineProperty(pool, asked, { value: ours });
-  Object.defineProperty(pool, "ending", {
+  Reflect.defineProperty(pool, asked, { value: ours });
+  Reflect.defineProperty(pool, "ending", {
     configurable: true,
     enumerable: true,
     get: () => ending,
