@@ -54,7 +54,8 @@ declare
   v_firsts integer[];
   v_results uuid[]; v_outcomes text[];
   v_decisions jsonb[]; v_decided_ats timestamptz[]; v_decision jsonb; v_action text; v_found boolean; v_at timestamptz; v_tier smallint;
-  v_problem text; v_soonest timestamptz; v_candidate record; v_known record; i integer;
+  v_problem text; v_soonest timestamptz; v_known record;
+  v_each record; v_candidate record; v_held boolean := false; v_is_first boolean; v_last record; v_payload jsonb; v_changes integer := 0;
   v_plain boolean; v_has_options boolean; v_same_kind boolean; v_name text; v_kind integer;
   v_job jsonb; v_hint text; v_lock_timeout text;
 begin
