@@ -19,8 +19,8 @@ import { began, beganOnce, told, walked } from "./walk.ts";
  * 2. quotas per kind and tier (`shape`, `quota`), cut by each kind's room and by the turns of the priority rotation
  *    (`turns_v1`);
  * 3. a locked walk per kind and tier (`picked`), `LIMIT quota FOR UPDATE SKIP LOCKED`: what another claimer holds is
- *    walked past, where locking the probed rows themselves would leave overlapping claimers with nothing. What a kind
- *    and tier cannot fill goes to the others (`spare`, `spilled`, `placed`).
+ *    walked past, mostly without trying its lock (`tried`); locking the probed rows themselves would leave overlapping
+ *    claimers with nothing. What a kind and tier cannot fill goes to the others (`spare`, `spilled`, `placed`).
  *
  * Where all that waits is one kind of one tier, the quota is the limit and the probe falls away.
  *
@@ -29,6 +29,8 @@ import { began, beganOnce, told, walked } from "./walk.ts";
  *
  * A row that a merge has changed since this statement began is claimed as the merge left it, but its body is read as
  * it was: then its version differs, `stale` in `more` says so, and {@link claimedBodies} reads it again.
+ *
+ * A kind counts as long as its number has its name: where the tables have been made anew, it may be another's by now.
  *
  * Claims nothing when a scheduled job of these kinds is due (`due`): it has to be promoted first, since what one
  * statement promotes it cannot also claim. `ignore_due` claims all the same. `held` says that something due could
@@ -101,7 +103,6 @@ export function claim(n: Names): Statement {
   select u.*, ${began(n)} from unnest($3::int4[], $4::int4[], $9::int8[], $10::int8[], $11::int8[],
       $12::float8[], $13::float8[], $14::float8[], $18::text[])
     u(kind_id, room, mark0, mark1, mark2, due0, due1, due2, name)
-  -- Of the same name still: where the tables have been made anew, a number may stand for another kind by now.
   join ${n.of("kinds")} k on k.id = u.kind_id and k.name = u.name and k.paused_at is null
 ), open as materialized (
   -- A claim that begins behind marks gets 0 for a kind that has none: no job of it was seen lately.
