@@ -47,6 +47,7 @@ export default defineConfig({
           exclude: never,
           testTimeout: 60_000,
           hookTimeout: 60_000,
+          ...shared,
           ...patient,
         },
       },
