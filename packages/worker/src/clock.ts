@@ -1,3 +1,5 @@
+import { clearImmediate, setImmediate } from "node:timers";
+
 /** Ends a timer that has not fired yet; does nothing afterwards. */
 export type CancelTimer = () => void;
 
@@ -27,6 +29,8 @@ export const systemClock: Clock = {
     return () => clearTimeout(timer);
   },
   soon(callback) {
+    // The module's own, not the global ones: an application's tests may have put fake timers in their place, which
+    // nobody advances for what is no matter of time.
     const immediate = setImmediate(callback);
     return () => clearImmediate(immediate);
   },
