@@ -176,7 +176,7 @@ function guardPool(pool: PgPoolLike, logger: Logger): void {
 
 function once(target: object, mark: symbol, work: () => void): void {
   if (Object.hasOwn(target, mark)) return;
-  Object.defineProperty(target, mark, { value: true });
+  Reflect.defineProperty(target, mark, { value: true });
   work();
 }
 
