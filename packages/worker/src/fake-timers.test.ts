@@ -14,6 +14,8 @@ const Total = defineTask({
   merge: ({ n }, existing) => Merge.with({ n: n + existing.payload.n }),
 });
 
+const Wait = defineTask({ kind: "wait", payload: v.object({ ms: v.number() }) });
+
 function stage() {
   const clock = new ManualClock();
   const store = new MemoryStore({ clock });
@@ -26,6 +28,7 @@ function stage() {
     totals.push(n);
     return Outcome.completed();
   });
+  worker.register(Wait, ({ ms }) => new Promise((resolve) => setTimeout(resolve, ms)));
   return { clock, store, queue: new Queue(store), worker, totals, begun };
 }
 
@@ -38,14 +41,15 @@ const timers = [
   "Date",
 ];
 
+afterEach(() => {
+  vi.useRealTimers();
+});
+
 describe.each([[timers], ...timers.map((timer) => [[timer]])])(
   "where a test has faked %j",
   (toFake) => {
     beforeEach(() => {
       vi.useFakeTimers({ toFake: toFake as ["Date"] });
-    });
-    afterEach(() => {
-      vi.useRealTimers();
     });
 
     test("what takes no time needs nobody to advance it", async () => {
@@ -69,3 +73,12 @@ describe.each([[timers], ...timers.map((timer) => [[timer]])])(
     });
   },
 );
+
+test("a handler that waits for fake timers goes on when they are advanced", async () => {
+  vi.useFakeTimers();
+  const { worker, queue } = stage();
+  await queue.enqueue(Wait({ ms: 20 }));
+  const result = worker.runOnce();
+  await vi.advanceTimersByTimeAsync(20);
+  expect(await result).toMatchObject({ completed: 1 });
+});
