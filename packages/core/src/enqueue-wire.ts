@@ -72,7 +72,7 @@ function lostAnswer(rows: number, count: number | undefined, wanted: number): Ve
   const got = count === undefined ? `${rows} rows instead of one` : `${count} jobs`;
   return new VenturiError(
     "database",
-    `the enqueue function answered with ${got} for ${wanted} jobs; pass what runs { query(text, params) } and returns its { rows }`,
+    `the enqueue function answered with ${got} for ${wanted} jobs; pass what runs { query(text, params) } and returns its { rows }; the jobs may have been stored`,
   );
 }
 

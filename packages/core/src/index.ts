@@ -221,3 +221,4 @@ export {
   quoteIdentifier,
   resolveNames,
 } from "./prefix.ts";
+export { answerRows } from "./wire-column.ts";

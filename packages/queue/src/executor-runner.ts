@@ -1,3 +1,4 @@
+import { answerRows } from "@venturi/core";
 import { hasMethods } from "./has-methods.ts";
 import type { Runner, SqlExecutor } from "./sql-executor.ts";
 
@@ -10,8 +11,7 @@ export function executorRunner(executor: SqlExecutor): Runner {
   return {
     isInTransaction: () => executor.isTransaction === true,
     async run({ text, params }) {
-      const result = await executor.query(text, [...params]);
-      return result.rows;
+      return answerRows(await executor.query(text, [...params]));
     },
   };
 }

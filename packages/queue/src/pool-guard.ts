@@ -16,7 +16,7 @@ interface Emitter {
 export function guardConnection(connection: object, logger: Logger): void {
   const emitter = connection as Emitter;
   if (typeof emitter.on !== "function" || emitter[guarded] === true) return;
-  Object.defineProperty(connection, guarded, { value: true });
+  Reflect.defineProperty(connection, guarded, { value: true });
   emitter.on("error", (error) => {
     // Not the error itself: pg hangs the client, and with it the connection's parameters, on it.
     const message = error instanceof Error ? error.message : String(error);

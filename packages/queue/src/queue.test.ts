@@ -31,6 +31,13 @@ describe("what a queue is made over", () => {
       expect(() => new Queue(producer)).toThrow(/producer asks for binary answers/);
   });
 
+  it("may be a pool that lets nothing be added", async () => {
+    const answer = { rows: [{ jobs: 1, others: null }] };
+    const pool = { query: async () => answer, connect: () => undefined, on: () => undefined };
+    const frozen = Object.freeze({ ...pool, totalCount: 0 });
+    expect(await new Queue(frozen).enqueue(Count({ n: 1 }))).toHaveLength(26);
+  });
+
   it("is not a store of another version", () => {
     const store = { portVersion: 99, capabilities: {}, enqueue: async () => ({ jobs: [] }) };
     expect(() => new Queue(store as never)).toThrow(/version 99/);

@@ -1,4 +1,5 @@
 import {
+  answerRows,
   invalidArgument,
   readArgument,
   refuseBinary,
@@ -145,8 +146,7 @@ function notTransaction(tx: object, isOutside: boolean): VenturiError {
 function executorConnection(executor: SqlTransaction): SqlConnection {
   return {
     async run({ text }, values) {
-      const { rows } = await executor.query(text, [...values]);
-      return rows as readonly Row[];
+      return answerRows(await executor.query(text, [...values])) as readonly Row[];
     },
   };
 }

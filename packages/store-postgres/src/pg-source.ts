@@ -1,4 +1,4 @@
-import { askPool, type Logger } from "@venturi/core";
+import { answerRows, askPool, type Logger } from "@venturi/core";
 import type { Row, SqlConnection, SqlSource } from "./database.ts";
 import { type PgClientLike, type PgPoolLike, type PgQueryable, plainTypes } from "./pg-like.ts";
 import type { Statement } from "./sql/statement.ts";
@@ -145,10 +145,8 @@ async function run(
   const answer = askPool(queryable, () =>
     queryable.query(preparedStatements ? { name, ...query } : query),
   );
-  const { rows } = await (isOurs
-    ? within(answerMs, answer, new Error("Query read timeout"))
-    : answer);
-  return rows as readonly Row[];
+  const result = isOurs ? within(answerMs, answer, new Error("Query read timeout")) : answer;
+  return answerRows(await result) as readonly Row[];
 }
 
 const guarded = Symbol.for("venturi.pool-guarded");
@@ -176,7 +174,7 @@ function guardPool(pool: PgPoolLike, logger: Logger): void {
 
 function once(target: object, mark: symbol, work: () => void): void {
   if (Object.hasOwn(target, mark)) return;
-  Object.defineProperty(target, mark, { value: true });
+  Reflect.defineProperty(target, mark, { value: true });
   work();
 }
 

@@ -17,7 +17,8 @@ const suspectMs = 60_000;
 /** How many are looked at where a pool does not say how many it has. */
 const mostLooks = 100;
 
-const kept = Symbol("suspect connections");
+/** The number counts the shapes of what is kept: a pool may be shared with another copy of this code, of another version. */
+const kept = Symbol.for("venturi.pool-suspects-1");
 
 /**
  * The connections of a pool that are as old as one on which nobody answered: the network that has forgotten one has
@@ -30,12 +31,12 @@ export class SuspectConnections {
   /** By statement, where it is not the first. */
   readonly #patienceMs = new Map<string, number>();
 
-  /** Those of a pool: the same for all stores that it is lent to, since each listens to it. */
+  /** Those of a pool: the same for all stores that it is lent to, whichever copy of the code made them: each listens. */
   static of(pool: PgPoolLike & { [kept]?: SuspectConnections }): SuspectConnections {
     const known = pool[kept];
     if (known !== undefined) return known;
     const suspects = new SuspectConnections(pool);
-    Object.defineProperty(pool, kept, { value: suspects });
+    Reflect.defineProperty(pool, kept, { value: suspects });
     return suspects;
   }
 

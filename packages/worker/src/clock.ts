@@ -1,3 +1,5 @@
+import { clearImmediate, setImmediate } from "node:timers";
+
 /** Ends a timer that has not fired yet; does nothing afterwards. */
 export type CancelTimer = () => void;
 
@@ -27,10 +29,32 @@ export const systemClock: Clock = {
     return () => clearTimeout(timer);
   },
   soon(callback) {
-    const immediate = setImmediate(callback);
-    return () => clearImmediate(immediate);
+    const immediate = setImmediate(call);
+    const cancelFake = fakeImmediate(call);
+    const cancel = (): void => {
+      clearImmediate(immediate);
+      cancelFake?.();
+    };
+    function call(): void {
+      cancel();
+      callback();
+    }
+    return cancel;
   },
 };
+
+/**
+ * An immediate of the fake timers that an application's tests may have put in the place of the real ones. Nobody may
+ * ever advance them for what is no matter of time, so that the real one has to come as well; but where somebody does,
+ * this one comes in the order of the timers that are advanced.
+ */
+function fakeImmediate(callback: () => void): CancelTimer | undefined {
+  // Ended by the timers that began it: the real ones may be back by then.
+  const { setImmediate: set, clearImmediate: clear } = globalThis;
+  if (set === setImmediate) return undefined;
+  const immediate = set(callback);
+  return () => clear(immediate);
+}
 
 /**
  * Waits for a promise, but not longer than `ms` milliseconds; says whether it settled in time. A rejection counts as

@@ -1,4 +1,4 @@
-import { invalidArgument, readMember } from "@venturi/core";
+import { answerRows, invalidArgument, readMember } from "@venturi/core";
 import { hasMethods } from "../has-methods.ts";
 import type { AdaptedExecutor } from "./adapted-executor.ts";
 import { DriverError, textMember } from "./driver-error.ts";
@@ -50,13 +50,13 @@ export function knex(db: KnexLike): AdaptedExecutor {
 /** Columns come as the server's text, whatever parsers the application has set. */
 const types = { getTypeParser: () => (value: string) => value };
 
-/** The application may have Knex rename columns; `fields` are what the server called them. */
+/** The application may have Knex rename columns, or unwrap the rows; `fields` are what the server called the columns. */
 function rowsOf(result: unknown): readonly unknown[] {
-  const rows = readMember(result, "rows");
+  const rows = answerRows(result);
   const fields = readMember(result, "fields");
   const names = Array.isArray(fields) ? fields.map((field) => textMember(field, "name")) : [];
-  if (!Array.isArray(rows) || !names.every((name) => name !== undefined)) return rows as unknown[];
-  return namedRows(rows, names.length === 0 ? undefined : names);
+  if (!names.every((name) => name !== undefined)) return rows;
+  return namedRows(rows as readonly object[], names.length === 0 ? undefined : names);
 }
 
 /** Knex puts the statement before the driver's message. */

@@ -3,14 +3,16 @@ import { knex as adapt } from "@venturi/queue/adapters";
 import knex from "knex";
 import type { DriverKind } from "../driver.ts";
 
-export const knexDriver: DriverKind = {
-  name: "Knex with a response that it renames",
-  connect(connectionString) {
+export const knexDriver = knexOf("Knex with a response that it renames", shout);
+export const unwrappingKnexDriver = knexOf("Knex with a response that is rows alone", unwrap);
+
+function knexOf(name: string, postProcessResponse: (response: unknown) => unknown): DriverKind {
+  const connect: DriverKind["connect"] = (connectionString) => {
     const db = knex({
       client: "pg",
       connection: connectionString,
       pool: { min: 0, max: 4 },
-      postProcessResponse: shout,
+      postProcessResponse,
       wrapIdentifier: (name, wrap) => wrap(name.toUpperCase()),
     });
     const queue = new Queue(adapt(db));
@@ -29,8 +31,13 @@ export const knexDriver: DriverKind = {
         ),
       close: () => db.destroy(),
     };
-  },
-};
+  };
+  return { name, connect };
+}
+
+function unwrap(response: unknown): unknown {
+  return (response as { readonly rows?: unknown }).rows ?? response;
+}
 
 /** Every column of every row in capitals. */
 function shout(response: unknown): unknown {
