@@ -1,4 +1,4 @@
-import { answerRows, askPool, type Logger } from "@venturi/core";
+import { askPool, type Logger } from "@venturi/core";
 import type { Row, SqlConnection, SqlSource } from "./database.ts";
 import { type PgClientLike, type PgPoolLike, type PgQueryable, plainTypes } from "./pg-like.ts";
 import type { Statement } from "./sql/statement.ts";
@@ -145,8 +145,10 @@ async function run(
   const answer = askPool(queryable, () =>
     queryable.query(preparedStatements ? { name, ...query } : query),
   );
-  const result = isOurs ? within(answerMs, answer, new Error("Query read timeout")) : answer;
-  return answerRows(await result) as readonly Row[];
+  const { rows } = await (isOurs
+    ? within(answerMs, answer, new Error("Query read timeout"))
+    : answer);
+  return rows as readonly Row[];
 }
 
 const guarded = Symbol.for("venturi.pool-guarded");
