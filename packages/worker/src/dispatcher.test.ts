@@ -196,15 +196,39 @@ const anyStep = fc.oneof(
   { weight: 3, arbitrary: fc.record({ step: fc.constant("settle" as const) }) },
 );
 
-test("handlers of a batch that is to wait for the next claim are called after whatever is ready now", async () => {
-  const { clock, dispatcher, came } = dispatching(4, true);
-  const jobs = ["1", "2"].map(
+/** Jobs as a claim brings them, whose handlers return at once. */
+const returning = (kind: (typeof kinds)[number], ...ids: string[]) =>
+  ids.map(
     (id): ClaimedJob => ({
-      ...{ id, kind: "plain", priority: "normal", runCount: 1, failureCount: 0, latencyMs: 0 },
+      ...{ id, kind, priority: "normal", runCount: 1, failureCount: 0, latencyMs: 0 },
       ...{ carry: null, headers: null, leaseMs: 60_000, leaseExpiresAt: new Date(60_000) },
       payload: JSON.stringify({ deed: "returns", claim: `${id}/1` }),
     }),
   );
+
+test("handlers of a batch are called at once", () => {
+  const { clock, dispatcher, came } = dispatching(4, true);
+  const jobs = returning("plain", "1", "2");
+  const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
+  dispatcher.start({ ...batch, startsAfterNext: false });
+  expect([...came]).toEqual(jobs.map(({ id }) => [`${id}/1`, ["completed"]]));
+});
+
+test("a job that is still being decoded when the worker gives up is handed back: its handler never ran", async () => {
+  const { clock, dispatcher, came } = dispatching(4, true);
+  const jobs = returning("decoded later", "1");
+  const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
+  dispatcher.start({ ...batch, startsAfterNext: false });
+  dispatcher.stop(new VenturiError("shutdown", "over"));
+  dispatcher.release();
+  expect([...came]).toEqual([["1/1", ["unstarted"]]]);
+  await clock.settle();
+  expect([...came]).toEqual([["1/1", ["unstarted"]]]);
+});
+
+test("handlers of a batch that is to wait for the next claim are called after whatever is ready now", async () => {
+  const { clock, dispatcher, came } = dispatching(4, true);
+  const jobs = returning("plain", "1", "2");
   const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
   dispatcher.start({ ...batch, startsAfterNext: true });
   expect(came.size).toBe(0);

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { type Beat, Heartbeat } from "./heartbeat.ts";
 import { ManualClock } from "./testing/manual-clock.ts";
 import { recordingLogger } from "./testing/recording-logger.ts";
+import { deferred } from "./testing/signals.ts";
 
 const longUp = 1_000_000_000;
 const quiet: BeatResult = { silent: [], nextSuspectMs: null, serverUpMs: longUp };
@@ -11,7 +12,7 @@ let clock: ManualClock;
 let sentAt: number[];
 let beats: Beat[];
 let published: number[];
-let answer: () => BeatResult;
+let answer: () => BeatResult | Promise<BeatResult>;
 
 const outage = (): BeatResult => {
   throw new VenturiError("database", "gone", { isRetryable: true });
@@ -62,6 +63,18 @@ describe("how often", () => {
     await service.start();
     await clock.advance(3 * interval);
     expect(sentAt).toEqual([0, interval, 2 * interval, 3 * interval]);
+  });
+
+  test("counted from sending to sending, so that a slow answer does not make a worker look silent", async () => {
+    const answered = deferred<BeatResult>();
+    answer = () => answered.promise;
+    const started = heartbeat().start();
+    await clock.advance(2_000);
+    answer = () => quiet;
+    answered.resolve(quiet);
+    await started;
+    await clock.advance(8_000);
+    expect(sentAt).toEqual([0, 5_000, 10_000]);
   });
 
   test("sooner, at the moment the nearest worker becomes suspect", async () => {
@@ -342,4 +355,21 @@ test("after a stop there is no beat and no timer", async () => {
   expect(clock.pending).toBe(0);
   await clock.advance(60_000);
   expect(sentAt).toEqual([0]);
+});
+
+test("a stop waits for the beat on its way, which nobody is told of, and leaves no timer", async () => {
+  const answered = deferred<BeatResult>();
+  answer = () => answered.promise;
+  const service = heartbeat();
+  void service.start();
+  let isStopped = false;
+  const stopped = service.stop().then(() => {
+    isStopped = true;
+  });
+  await clock.settle();
+  expect(isStopped).toBe(false);
+  answered.resolve(quiet);
+  await stopped;
+  expect(clock.pending).toBe(0);
+  expect(beats).toEqual([]);
 });

@@ -135,6 +135,7 @@ describe("everything else", () => {
 
   test("a name is text that the database can store", () => {
     expect(resolveWorkerOptions({ name: "mail-1" }).name).toBe("mail-1");
+    expect(resolveWorkerOptions({ name: "x".repeat(200) }).name).toHaveLength(200);
     for (const name of ["", "  ", "a\u0000", "\ud800", "x".repeat(201), 5]) {
       expect(refused({ name })).toBe("name");
     }

@@ -27,6 +27,9 @@ let stale: StaleClaim[];
 let lookedFor: Promise<void>;
 let scans: { readonly at: number; readonly request: FindStaleRequest }[];
 let recovered: Recovery[];
+/** What was told of as recovered, and how often it was said that jobs are pending again. */
+let told: StaleClaim[];
+let pendingAgain: number;
 let ownDone: string[];
 let stillHeld: Set<string>;
 let refuse: (recoveries: readonly Recovery[]) => void;
@@ -41,6 +44,8 @@ beforeEach(() => {
   lookedFor = Promise.resolve();
   scans = [];
   recovered = [];
+  told = [];
+  pendingAgain = 0;
   ownDone = [];
   stillHeld = new Set();
   refuse = () => undefined;
@@ -80,7 +85,10 @@ function recovery({ sweepsFirst = false, random = (): number => 0.5 } = {}): Rec
     sweepsFirst,
     random,
     backoffOf: () => new Backoff(),
-    onRecovered: () => undefined,
+    onRecovery: (claim) => told.push(claim),
+    onRecovered: () => {
+      pendingAgain += 1;
+    },
     stillHeld: async (claims) => claims.filter(({ jobId }) => stillHeld.has(jobId)),
     onOwnDone: ({ jobId }) => ownDone.push(jobId),
   });
@@ -187,7 +195,7 @@ describe("whose claims are looked for", () => {
     await clock.advance(2_000);
     expect(scans).toHaveLength(2);
     silent();
-    await clock.advance(2_000);
+    await clock.advance(20_000);
     expect(scans).toHaveLength(2);
     service.report({ silent: [], others: 0 });
     silent();
@@ -204,6 +212,43 @@ describe("whose claims are looked for", () => {
       [120_000, true],
     ]);
   });
+});
+
+test("of its own claims the slow sweep takes only overdue ones: the others are held by whoever sweeps", async () => {
+  stale = [
+    claimOf("a", { holder: me, overdue: true }),
+    claimOf("b", { holder: me, overdue: false }),
+  ];
+  await service.start();
+  expect(holdersOf(0)).toEqual([{ worker: me, overdueOnly: true }]);
+  expect(recovered.map(({ jobId }) => jobId)).toEqual([idOf("a")]);
+});
+
+test("the slow sweep takes no more than a hundredth of the time", async () => {
+  const found = deferred();
+  lookedFor = found.promise;
+  const started = service.start();
+  await clock.advance(2_000);
+  found.resolve();
+  await started;
+  await clock.advance(199_999);
+  expect(scans).toHaveLength(1);
+  await clock.advance(1);
+  expect(scans).toHaveLength(2);
+});
+
+test("of what a look found only what was recovered is told, and nothing where nothing was", async () => {
+  await service.start();
+  stale = ["a", "b", "c"].map((name) => claimOf(name));
+  apply = ({ jobId }) => jobId === idOf("b");
+  silent();
+  await clock.advance(1_000);
+  expect(told.map(({ jobId }) => jobId)).toEqual([idOf("b")]);
+  expect(pendingAgain).toBe(1);
+  await clock.advance(10_000);
+  expect(scans.length).toBeGreaterThan(2);
+  expect(told).toHaveLength(1);
+  expect(pendingAgain).toBe(1);
 });
 
 describe("with others that live, the slow sweep", () => {
@@ -326,6 +371,21 @@ describe("how often", () => {
     expect(scans.length).toBeLessThanOrEqual(7);
   });
 
+  test("a look that fails is made again with growing waits, up to four seconds", async () => {
+    await service.start();
+    lookedFor = Promise.reject(new VenturiError("database", "gone", { isRetryable: true }));
+    lookedFor.catch(() => undefined);
+    const before = scans.length;
+    silent();
+    await clock.advance(50_000);
+    // A wait may be shortened by a quarter.
+    expect(scans.length - before).toBeLessThan(22);
+    lookedFor = Promise.resolve();
+    stale = [claimOf("a")];
+    await clock.advance(4_000);
+    expect(recovered).toHaveLength(1);
+  });
+
   test("2,500 stale claims are recovered in three scans, one a second", async () => {
     await service.start();
     stale = Array.from({ length: 2_500 }, (_, index) => claimOf(`${index}`));
@@ -370,6 +430,24 @@ test("a sweep gets past more bad rows than it reads at once, and does not try th
   await clock.advance(50_000);
   expect(recovered.map(({ jobId }) => jobId)).toEqual([idOf("2500")]);
   expect(tries).toBeLessThan(2 * 2_501 + 10);
+});
+
+test("what the store has refused is tried once more with each slow sweep", async () => {
+  await service.start();
+  stale = [claimOf("a")];
+  let tries = 0;
+  refuse = () => {
+    tries += 1;
+    throw new VenturiError("database", "not now", { sqlState: "P0001" });
+  };
+  silent();
+  await clock.advance(59_000);
+  expect(tries).toBe(1);
+  await clock.advance(60_000);
+  expect(tries).toBe(2);
+  refuse = () => undefined;
+  await clock.advance(60_000);
+  expect(recovered.map(({ jobId }) => jobId)).toEqual([idOf("a")]);
 });
 
 describe("what is said of claims that the store refuses to recover", () => {

@@ -21,6 +21,8 @@ const refusal = () => new VenturiError("database", "value too long", { sqlState:
 let clock: ManualClock;
 let sent: Sent[];
 let events: string[];
+/** How often it was told that a statement has returned. */
+let progress: number;
 let queue: VerdictQueue<Item>;
 let records: LogRecord[];
 /** Answers statements at once; null: a test answers them by hand. */
@@ -30,6 +32,7 @@ beforeEach(() => {
   clock = new ManualClock();
   sent = [];
   events = [];
+  progress = 0;
   answer = (names) => names.map(() => "applied");
   const recording = recordingLogger();
   const { logger } = recording;
@@ -52,6 +55,9 @@ beforeEach(() => {
       return item.name.endsWith("!") ? "again" : { ...item, name: `${item.name}!` };
     },
     onDropped: ({ name }) => events.push(`${name} dropped`),
+    onProgress: () => {
+      progress += 1;
+    },
   });
 });
 
@@ -93,6 +99,47 @@ describe("batches form by themselves", () => {
     for (const name of ["a", "b", "c"]) add(name, { textLength: 600_000 });
     await clock.settle();
     expect(batches()).toEqual(["a", "b", "c"]);
+    sent = [];
+    for (const name of ["a", "b", "c"]) add(name, { textLength: 500_000 });
+    await clock.settle();
+    expect(batches()).toEqual(["ab", "c"]);
+  });
+
+  test("an item with more text than a statement takes goes by itself", async () => {
+    for (const name of ["a", "b", "c"]) add(name, { textLength: name === "b" ? 2_000_000 : 10 });
+    await clock.settle();
+    expect(batches()).toEqual(["a", "b", "c"]);
+  });
+
+  test("it is told of each statement that has returned, so that more may be claimed", async () => {
+    answer = null;
+    add("a");
+    await clock.settle();
+    expect(progress).toBe(0);
+    add("b");
+    sent[0]?.answer.resolve(["applied"]);
+    await clock.settle();
+    expect(progress).toBe(1);
+    sent[1]?.answer.resolve(["applied"]);
+    await clock.settle();
+    expect(progress).toBe(2);
+  });
+
+  test("nothing is left once every item has its verdict, and not before", async () => {
+    answer = null;
+    add("a");
+    await clock.settle();
+    add("b");
+    let isEmpty = false;
+    void queue.empty().then(() => {
+      isEmpty = true;
+    });
+    sent[0]?.answer.resolve(["applied"]);
+    await clock.settle();
+    expect(isEmpty).toBe(false);
+    sent[1]?.answer.resolve(["applied"]);
+    await clock.settle();
+    expect(isEmpty).toBe(true);
   });
 });
 
@@ -122,6 +169,15 @@ describe("verdicts", () => {
     answer = () => ["applied"];
     await clock.advance(80);
     expect(events).toEqual(["b applied", "a applied"]);
+  });
+
+  test("what stays busy is tried once a second in the end", async () => {
+    answer = () => ["busy"];
+    add("a", { leaseMs: 600_000 });
+    await clock.advance(20 + 40 + 80 + 160 + 320 + 640);
+    const before = sent.length;
+    await clock.advance(10_000);
+    expect(sent.length - before).toBe(10);
   });
 
   test("what stays busy until its lease ends is dropped", async () => {
@@ -204,6 +260,17 @@ describe("when the store refuses", () => {
     expect(sent.length).toBeLessThan(20);
   });
 
+  test("what stays refused is tried every half minute in the end", async () => {
+    answer = () => {
+      throw refusal();
+    };
+    add("a", { leaseMs: 3_600_000 });
+    await clock.advance(120_000);
+    const before = sent.length;
+    await clock.advance(300_000);
+    expect(sent.length - before).toBe(10);
+  });
+
   test("an item that is to be dropped then is over, and the others are written", async () => {
     answer = (names) => {
       if (names.includes("z")) throw refusal();
@@ -284,6 +351,22 @@ describe("an error that all items meet alike", () => {
     await clock.advance(1_000);
     expect(events).toContain("b applied");
   });
+
+  test.each(kinds)(
+    "%s: is over soon for the others, where the newest fails for good",
+    async (_, error) => {
+      everything(error);
+      for (const name of ["b", "c", "a"]) add(name, { leaseMs: 600_000 });
+      await clock.advance(2_000);
+      expect(events).toEqual([]);
+      answer = (names) => {
+        if (names.includes("a")) throw error();
+        return names.map(() => "applied");
+      };
+      await clock.advance(10_000);
+      expect(events).toEqual(expect.arrayContaining(["b applied", "c applied"]));
+    },
+  );
 
   describe.each([2, 3, 10, 50])("%s that fail for good", (failing) => {
     const isFailing = (name: string) => name.startsWith("a");
@@ -391,11 +474,21 @@ describe("abandoning", () => {
     await clock.settle();
     add("b");
     queue.abandon();
+    expect(clock.pending).toBe(0);
     sent[0]?.answer.resolve(["applied"]);
     await clock.advance(10_000);
     expect(batches()).toEqual(["a"]);
     expect(events).toEqual([]);
+    expect(progress).toBe(0);
     expect(clock.pending).toBe(0);
+  });
+
+  test("also before a statement has gone out", async () => {
+    add("a");
+    queue.abandon();
+    expect(clock.pending).toBe(0);
+    await clock.settle();
+    expect(sent).toEqual([]);
   });
 
   test("also while it waits after an error", async () => {
@@ -405,6 +498,7 @@ describe("abandoning", () => {
     add("a");
     await clock.settle();
     queue.abandon();
+    expect(clock.pending).toBe(0);
     await clock.advance(10_000);
     expect(sent).toHaveLength(1);
     expect(clock.pending).toBe(0);
