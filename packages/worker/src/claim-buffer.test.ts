@@ -86,6 +86,9 @@ test("no timer is set where nothing waits, nor a second one for what comes later
     buffer.watch();
   }
   expect(clock.pending).toBe(1);
+  buffer.push(runOf("d", 1_000));
+  buffer.watch();
+  expect(clock.pending).toBe(1);
 });
 
 test("a short lease behind a long one is not kept longer for it", async () => {

@@ -263,6 +263,24 @@ describe("when there is nothing to do", () => {
     expect(times()).toEqual([0, 10_000]);
   });
 
+  test("and then it sleeps for as long as that look says", async () => {
+    loop.start();
+    await clock.advance(10_000);
+    loop.wake();
+    await clock.advance(30_000);
+    expect(times()).toEqual([0, 10_000, 40_000]);
+  });
+
+  test("nothing is asked before it is started", async () => {
+    loop.wake();
+    loop.roomMade();
+    await clock.settle();
+    expect(requests).toEqual([]);
+    loop.start();
+    await clock.settle();
+    expect(times()).toEqual([0]);
+  });
+
   test("a burst of wake-ups makes it look once", async () => {
     loop.start();
     await clock.settle();

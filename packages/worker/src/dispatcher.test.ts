@@ -13,6 +13,7 @@ import type { Run } from "./run.ts";
 import { Slots } from "./slots.ts";
 import { ManualClock } from "./testing/manual-clock.ts";
 import { type Deferred, deferred } from "./testing/signals.ts";
+import { staleClaim } from "./testing/stale-claims.ts";
 import { Worker } from "./worker.ts";
 
 const Task = defineTask({ kind: "t", payload: v.object({ n: v.number() }) });
@@ -212,6 +213,44 @@ test("handlers of a batch are called at once", () => {
   const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
   dispatcher.start({ ...batch, startsAfterNext: false });
   expect([...came]).toEqual(jobs.map(({ id }) => [`${id}/1`, ["completed"]]));
+});
+
+test("handlers that end with their call are called for two milliseconds, then whatever is ready has its turn", async () => {
+  const { clock, dispatcher, came } = dispatching(4, true);
+  const jobs = returning("plain", "1", "2", "3").map((job) => ({
+    ...job,
+    payload: job.payload.replace("returns", "takes long"),
+  }));
+  const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
+  dispatcher.start({ ...batch, startsAfterNext: false });
+  expect(came.size).toBe(1);
+  let cameBefore = 0;
+  clock.soon(() => {
+    cameBefore = came.size;
+  });
+  await clock.settle();
+  expect(cameBefore).toBeLessThan(3);
+  expect(came.size).toBe(3);
+});
+
+test("says of each job, and of each claim, whether it waits for a slot", () => {
+  const { clock, dispatcher } = dispatching(1, false);
+  const jobs = returning("plain", "1", "2", "3").map((job) => ({
+    ...job,
+    payload: job.payload.replace("returns", "goes on"),
+  }));
+  const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
+  dispatcher.start({ ...batch, startsAfterNext: false });
+  expect(["1", "2", "3", "4"].map((id) => dispatcher.isWaitingFor(id))).toEqual([
+    false,
+    true,
+    true,
+    false,
+  ]);
+  const claimed = (jobId: string, runCount: number) => staleClaim(jobId, 1, { jobId, runCount });
+  expect(dispatcher.isWaiting(claimed("2", 1))).toBe(true);
+  expect(dispatcher.isWaiting(claimed("2", 2))).toBe(false);
+  expect(dispatcher.isWaiting(claimed("1", 1))).toBe(false);
 });
 
 test("a job that is still being decoded when the worker gives up is handed back: its handler never ran", async () => {

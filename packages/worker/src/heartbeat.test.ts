@@ -123,6 +123,18 @@ describe("how often", () => {
     expect(beats).toHaveLength(2);
   });
 
+  test("after one that succeeded the waits begin anew", async () => {
+    answer = outage;
+    await heartbeat().start();
+    await clock.advance(2_000);
+    answer = () => quiet;
+    await clock.advance(2_000);
+    expect(sentAt).toEqual([0, 250, 750, 1_750, 3_750]);
+    answer = outage;
+    await clock.advance(6_000);
+    expect(sentAt.slice(5)).toEqual([8_750, 9_000, 9_500]);
+  });
+
   test("one that fails is made again no later than the next would have been", async () => {
     answer = outage;
     await heartbeat({ workerTimeoutMs: 300 }).start();
@@ -203,6 +215,18 @@ describe("whether claims that are not overdue may be taken from a dead worker", 
     // More often than usual meanwhile, and as ever once it has been taken from.
     expect(sentAt).toEqual([65_000, 65_750, 66_500, 67_250, 68_000]);
     expect(allowed()).toEqual([false, false, false, false, true]);
+  });
+
+  test("also where answers are slow: the beats of those who wait count from sending to sending", async () => {
+    await heartbeat().start();
+    await clock.advance(60_000);
+    sentAt = [];
+    answer = () => {
+      clock.standStill(300);
+      return dead(3_000)();
+    };
+    await clock.advance(6_500);
+    expect(sentAt).toEqual([65_000, 65_750, 66_500]);
   });
 
   test("at once where beats often fail to be on time, but never for half of it", async () => {
@@ -336,6 +360,15 @@ describe("whether others took this worker for dead", () => {
       false,
       false,
     ]);
+  });
+
+  test("yes, where its first beat was answered too late", async () => {
+    answer = outage;
+    await heartbeat().start();
+    await clock.advance(31_000);
+    answer = () => quiet;
+    await clock.advance(2_000);
+    expect(beats[0]?.wasSilent).toBe(true);
   });
 
   test("no, after a shorter silence", async () => {

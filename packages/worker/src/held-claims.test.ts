@@ -60,6 +60,8 @@ test("a store that does not say when leases end is taken at its run counts", () 
   const claim = { jobId: "a", runCount: 1 };
   held.undo(claim);
   expect(held.knows(claim)).toBe(true);
+  held.removeUndone({ ...claim, runCount: 0 });
+  expect(held.size).toBe(1);
   held.removeUndone(claim);
   expect(held.size).toBe(0);
 });

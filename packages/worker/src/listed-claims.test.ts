@@ -8,6 +8,8 @@ import { idOf, staleClaim } from "./testing/stale-claims.ts";
 
 const worker = 7;
 
+const clock = new ManualClock();
+
 let listed: StaleClaim[];
 let held: HeldClaims;
 let here: Set<JobId>;
@@ -30,7 +32,7 @@ const look = () =>
   undoUnknownClaims({
     store,
     worker,
-    clock: new ManualClock(),
+    clock,
     isKnown: (claim) => held.knows(claim),
     isHere: (jobId) => here.has(jobId),
     leaseMsOf: () => 60_000,
@@ -49,6 +51,12 @@ describe("claims that nobody was told of", () => {
     held.add(jobOf("a"));
     expect(await look()).toBe(true);
     expect(handedBack).toMatchObject([{ jobId: idOf("b"), runCount: 1, kind: null }]);
+  });
+
+  test("are handed back until recovery takes over: within the lease of their kind", async () => {
+    listed = [claimOf("a")];
+    await look();
+    expect(handedBack[0]?.leaseEndsAt).toBe(clock.now() + 60_000);
   });
 
   test("are found however many there are", async () => {

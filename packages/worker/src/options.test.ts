@@ -76,7 +76,8 @@ describe("durations", () => {
 
 describe("numbers", () => {
   test("concurrency is a whole number of at least 1", () => {
-    expect(resolveWorkerOptions({ concurrency: 16 }).concurrency).toBe(16);
+    for (const concurrency of [1, 16, 2 ** 31 - 1])
+      expect(resolveWorkerOptions({ concurrency }).concurrency).toBe(concurrency);
     for (const concurrency of [
       0,
       -1,

@@ -32,6 +32,8 @@ let told: StaleClaim[];
 let pendingAgain: number;
 let ownDone: string[];
 let stillHeld: Set<string>;
+/** How often the store was asked which claims of its own it still holds. */
+let askedForHeld: number;
 let refuse: (recoveries: readonly Recovery[]) => void;
 let apply: (recovery: Recovery) => boolean;
 let service: RecoveryService;
@@ -48,6 +50,7 @@ beforeEach(() => {
   pendingAgain = 0;
   ownDone = [];
   stillHeld = new Set();
+  askedForHeld = 0;
   refuse = () => undefined;
   apply = () => true;
   service = recovery();
@@ -89,7 +92,10 @@ function recovery({ sweepsFirst = false, random = (): number => 0.5 } = {}): Rec
     onRecovered: () => {
       pendingAgain += 1;
     },
-    stillHeld: async (claims) => claims.filter(({ jobId }) => stillHeld.has(jobId)),
+    stillHeld: async (claims) => {
+      askedForHeld += 1;
+      return claims.filter(({ jobId }) => stillHeld.has(jobId));
+    },
     onOwnDone: ({ jobId }) => ownDone.push(jobId),
   });
 }
@@ -344,6 +350,17 @@ describe("with others that live, a silent worker", () => {
     },
   );
 
+  test("is looked at for the first time by one of them after the other, 250 ms apart on average", async () => {
+    await service.start();
+    await clock.advance(10_000);
+    // Of five others one is silent, so that five look, this one in the middle of them.
+    suspects({ [other]: 60_000 }, 5);
+    await clock.advance(499);
+    expect(scans).toHaveLength(1);
+    await clock.advance(1);
+    expect(scans).toHaveLength(2);
+  });
+
   test("that was killed long ago and may be silent for ever does not make the living look more often", async () => {
     service = recovery({ random: () => 0.5 });
     hear(10);
@@ -369,6 +386,19 @@ describe("how often", () => {
       await clock.advance(50);
     }
     expect(scans.length).toBeLessThanOrEqual(7);
+  });
+
+  test("a slow sweep that fails is made again with growing waits, up to four seconds", async () => {
+    lookedFor = Promise.reject(new VenturiError("database", "gone", { isRetryable: true }));
+    lookedFor.catch(() => undefined);
+    await service.start();
+    await clock.advance(50_000);
+    // A wait may be shortened by a quarter.
+    expect(scans.length).toBeLessThan(22);
+    lookedFor = Promise.resolve();
+    const before = scans.length;
+    await clock.advance(4_000);
+    expect(scans.slice(before).map(({ request }) => request.orphans)).toEqual([true]);
   });
 
   test("a look that fails is made again with growing waits, up to four seconds", async () => {
@@ -515,6 +545,7 @@ describe("a claim of its own that has become overdue", () => {
     await clock.settle();
     expect(recovered).toMatchObject([{ jobId: idOf("a"), holder: me, outcome: "stale-recovered" }]);
     expect(scans).toHaveLength(1);
+    expect(askedForHeld).toBe(0);
     expect(ownDone).toEqual([idOf("a")]);
   });
 
@@ -611,10 +642,29 @@ test("at the backstop that the claim carried, a recovery is a death", async () =
   expect(recovered[0]?.note).toMatch(/lease ended.*backstop of 3/);
 });
 
-test("after a stop nothing is looked for and no timer is left", async () => {
+test("a stop waits for the look on its way", async () => {
+  const found = deferred();
+  lookedFor = found.promise;
+  void service.start();
+  await clock.settle();
+  let isStopped = false;
+  const stopped = service.stop().then(() => {
+    isStopped = true;
+  });
+  await clock.settle();
+  expect(isStopped).toBe(false);
+  found.resolve();
+  await stopped;
+  expect(clock.pending).toBe(0);
+});
+
+test("after a stop nothing is looked for and no timer is left, whatever is heard", async () => {
   await service.start();
   silent();
   await service.stop();
+  expect(clock.pending).toBe(0);
+  silent();
+  service.recoverOwn(claimOf("a", { holder: me }));
   expect(clock.pending).toBe(0);
   await clock.advance(120_000);
   expect(scans).toHaveLength(1);

@@ -75,6 +75,12 @@ describe("jobs claimed ahead of a slot", () => {
     expect(slots.plan(turn, ahead)).toMatchObject({ limit });
   });
 
+  test("are asked for 2,000 at a time, also where half of them are fewer", () => {
+    const slots = new Slots(4);
+    slots.addKind("a", null);
+    expect(slots.plan(turn, 3_000)).toMatchObject({ limit: 2_000 });
+  });
+
   test("do not keep a claim from bringing all that the slots take", () => {
     const slots = new Slots(3_000);
     slots.addKind("a", null);

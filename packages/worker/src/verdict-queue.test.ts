@@ -292,6 +292,8 @@ describe("when the store refuses", () => {
       return names.map(() => "applied");
     };
     for (const name of ["a", "b", "c"]) add(name);
+    await clock.settle();
+    expect(batches()).toEqual(["abc", "ab"]);
     await clock.advance(1_000);
     expect(events.sort()).toEqual(["a applied", "b applied", "c applied"]);
   });
@@ -480,6 +482,20 @@ describe("abandoning", () => {
     expect(batches()).toEqual(["a"]);
     expect(events).toEqual([]);
     expect(progress).toBe(0);
+    expect(clock.pending).toBe(0);
+  });
+
+  test("also in the middle of splitting", async () => {
+    answer = null;
+    for (const name of ["a", "b", "c"]) add(name);
+    await clock.settle();
+    sent[0]?.answer.reject(refusal());
+    await clock.settle();
+    queue.abandon();
+    sent[1]?.answer.resolve(["applied", "applied"]);
+    await clock.advance(10_000);
+    expect(batches()).toEqual(["abc", "ab"]);
+    expect(events).toEqual([]);
     expect(clock.pending).toBe(0);
   });
 
