@@ -95,6 +95,8 @@ function dispatching(concurrency: number, isAuto: boolean) {
   const handling = new Set<string>();
   const came = new Map<string, string[]>();
   const faults: string[] = [];
+  /** Claims whose leases ended while their handlers went on. */
+  const overdue: string[] = [];
   let isStopped = false;
   const note = ({ id, runCount }: ClaimedJob, what: string) => {
     const claim = `${id}/${runCount}`;
@@ -141,7 +143,10 @@ function dispatching(concurrency: number, isAuto: boolean) {
   const leases = new LeaseKeeper<Run>({
     clock,
     onEnding: (run) => dispatcher.leaseEnding(run),
-    onOverdue: ({ job }) => slots.bar(job.id),
+    onOverdue: ({ job }) => {
+      slots.bar(job.id);
+      overdue.push(`${job.id}/${job.runCount}`);
+    },
   });
   const dispatcher: Dispatcher = new Dispatcher({
     registry,
@@ -164,7 +169,7 @@ function dispatching(concurrency: number, isAuto: boolean) {
     onEnd: ({ job }, { type }) => note(job, type),
     onUnstarted: (job) => note(job, "unstarted"),
   });
-  return { clock, slots, registry, dispatcher, goingOn, came, faults };
+  return { clock, slots, registry, dispatcher, goingOn, came, faults, overdue };
 }
 
 const kinds = ["plain", "capped", "decoded later"] as const;
@@ -251,6 +256,38 @@ test("says of each job, and of each claim, whether it waits for a slot", () => {
   expect(dispatcher.isWaiting(claimed("2", 1))).toBe(true);
   expect(dispatcher.isWaiting(claimed("2", 2))).toBe(false);
   expect(dispatcher.isWaiting(claimed("1", 1))).toBe(false);
+});
+
+test("a slot that has become free is taken at once by what waits", async () => {
+  const { clock, dispatcher, goingOn } = dispatching(1, false);
+  const jobs = returning("plain", "1", "2").map((job) => ({
+    ...job,
+    payload: job.payload.replace("returns", "goes on"),
+  }));
+  const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
+  dispatcher.start({ ...batch, startsAfterNext: false });
+  await clock.settle();
+  expect([...goingOn.keys()]).toEqual(["1/1"]);
+  goingOn.get("1/1")?.resolve(undefined);
+  for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+  expect([...goingOn.keys()]).toEqual(["2/1"]);
+});
+
+test("the lease of a handler that goes on is watched until that has ended", async () => {
+  const { clock, dispatcher, goingOn, overdue } = dispatching(2, true);
+  const jobs = returning("plain", "1", "2").map((job) => ({
+    ...job,
+    payload: job.payload.replace("returns", "goes on"),
+  }));
+  const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
+  dispatcher.start({ ...batch, startsAfterNext: false });
+  goingOn.get("1/1")?.resolve(undefined);
+  const [, two] = dispatcher.runs();
+  await clock.advance(59_000);
+  expect(two?.abortReason).toMatchObject({ code: "lease-ended" });
+  expect(overdue).toEqual([]);
+  await clock.advance(1_000);
+  expect(overdue).toEqual(["2/1"]);
 });
 
 test("a job that is still being decoded when the worker gives up is handed back: its handler never ran", async () => {

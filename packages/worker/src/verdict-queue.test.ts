@@ -507,6 +507,18 @@ describe("abandoning", () => {
     expect(sent).toEqual([]);
   });
 
+  test("also while items wait to be tried again, each at a moment of its own", async () => {
+    answer = () => ["busy"];
+    add("a");
+    await clock.advance(20);
+    add("b");
+    await clock.settle();
+    queue.abandon();
+    expect(clock.pending).toBe(0);
+    await clock.advance(10_000);
+    expect(sent).toHaveLength(3);
+  });
+
   test("also while it waits after an error", async () => {
     answer = () => {
       throw outage();
