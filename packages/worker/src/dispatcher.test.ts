@@ -95,6 +95,8 @@ function dispatching(concurrency: number, isAuto: boolean) {
   const handling = new Set<string>();
   const came = new Map<string, string[]>();
   const faults: string[] = [];
+  /** When the last beat was sent that succeeded; null: just now, always. */
+  const beats: { lastAt: number | null } = { lastAt: null };
   /** Claims whose leases ended while their handlers went on. */
   const overdue: string[] = [];
   let isStopped = false;
@@ -162,14 +164,14 @@ function dispatching(concurrency: number, isAuto: boolean) {
       extendLease: () => Promise.reject(new Error("not here")),
       complete: () => Promise.reject(new Error("not here")),
     },
-    lastBeatAt: () => clock.now(),
+    lastBeatAt: () => beats.lastAt ?? clock.now(),
     workerTimeoutMs: 60_000,
     panicPolicy: "retry",
     state: undefined,
     onEnd: ({ job }, { type }) => note(job, type),
     onUnstarted: (job) => note(job, "unstarted"),
   });
-  return { clock, slots, registry, dispatcher, goingOn, came, faults, overdue };
+  return { clock, slots, registry, dispatcher, goingOn, came, faults, overdue, beats };
 }
 
 const kinds = ["plain", "capped", "decoded later"] as const;
@@ -202,19 +204,26 @@ const anyStep = fc.oneof(
   { weight: 3, arbitrary: fc.record({ step: fc.constant("settle" as const) }) },
 );
 
-/** Jobs as a claim brings them, whose handlers return at once. */
-const returning = (kind: (typeof kinds)[number], ...ids: string[]) =>
+/** Jobs as a claim brings them, whose handlers return at once unless told otherwise. */
+const jobsOf = (
+  ids: readonly string[],
+  {
+    kind = "plain",
+    deed = "returns",
+    leaseMs = 60_000,
+  }: Partial<Pick<Payload, "deed"> & Pick<ClaimedJob, "kind" | "leaseMs">> = {},
+) =>
   ids.map(
     (id): ClaimedJob => ({
       ...{ id, kind, priority: "normal", runCount: 1, failureCount: 0, latencyMs: 0 },
-      ...{ carry: null, headers: null, leaseMs: 60_000, leaseExpiresAt: new Date(60_000) },
-      payload: JSON.stringify({ deed: "returns", claim: `${id}/1` }),
+      ...{ carry: null, headers: null, leaseMs, leaseExpiresAt: new Date(leaseMs) },
+      payload: JSON.stringify({ deed, claim: `${id}/1` }),
     }),
   );
 
 test("handlers of a batch are called at once", () => {
   const { clock, dispatcher, came } = dispatching(4, true);
-  const jobs = returning("plain", "1", "2");
+  const jobs = jobsOf(["1", "2"]);
   const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
   dispatcher.start({ ...batch, startsAfterNext: false });
   expect([...came]).toEqual(jobs.map(({ id }) => [`${id}/1`, ["completed"]]));
@@ -222,10 +231,7 @@ test("handlers of a batch are called at once", () => {
 
 test("handlers that end with their call are called for two milliseconds, then whatever is ready has its turn", async () => {
   const { clock, dispatcher, came } = dispatching(4, true);
-  const jobs = returning("plain", "1", "2", "3").map((job) => ({
-    ...job,
-    payload: job.payload.replace("returns", "takes long"),
-  }));
+  const jobs = jobsOf(["1", "2", "3"], { deed: "takes long" });
   const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
   dispatcher.start({ ...batch, startsAfterNext: false });
   expect(came.size).toBe(1);
@@ -240,10 +246,7 @@ test("handlers that end with their call are called for two milliseconds, then wh
 
 test("says of each job, and of each claim, whether it waits for a slot", () => {
   const { clock, dispatcher } = dispatching(1, false);
-  const jobs = returning("plain", "1", "2", "3").map((job) => ({
-    ...job,
-    payload: job.payload.replace("returns", "goes on"),
-  }));
+  const jobs = jobsOf(["1", "2", "3"], { deed: "goes on" });
   const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
   dispatcher.start({ ...batch, startsAfterNext: false });
   expect(["1", "2", "3", "4"].map((id) => dispatcher.isWaitingFor(id))).toEqual([
@@ -260,10 +263,7 @@ test("says of each job, and of each claim, whether it waits for a slot", () => {
 
 test("a slot that has become free is taken at once by what waits", async () => {
   const { clock, dispatcher, goingOn } = dispatching(1, false);
-  const jobs = returning("plain", "1", "2").map((job) => ({
-    ...job,
-    payload: job.payload.replace("returns", "goes on"),
-  }));
+  const jobs = jobsOf(["1", "2"], { deed: "goes on" });
   const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
   dispatcher.start({ ...batch, startsAfterNext: false });
   await clock.settle();
@@ -273,12 +273,37 @@ test("a slot that has become free is taken at once by what waits", async () => {
   expect([...goingOn.keys()]).toEqual(["2/1"]);
 });
 
+test("a claim whose lease has ended while it waited for a slot is undone", async () => {
+  const { clock, dispatcher, goingOn, came } = dispatching(1, false);
+  const jobs = [...jobsOf(["1"], { deed: "goes on" }), ...jobsOf(["2"], { leaseMs: 100 })];
+  const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
+  dispatcher.start({ ...batch, startsAfterNext: false });
+  clock.standStill(100);
+  goingOn.get("1/1")?.resolve(undefined);
+  await clock.settle();
+  expect(came.get("2/1")).toEqual(["unstarted"]);
+});
+
+test("what was claimed before the process stood still for its worker timeout is undone, what is claimed since is not", async () => {
+  const { clock, dispatcher, goingOn, came, beats } = dispatching(1, false);
+  beats.lastAt = clock.now();
+  const start = (jobs: readonly ClaimedJob[]) => {
+    const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
+    dispatcher.start({ ...batch, startsAfterNext: false });
+  };
+  const leaseMs = 900_000;
+  start([...jobsOf(["1"], { deed: "goes on", leaseMs }), ...jobsOf(["2"], { leaseMs })]);
+  clock.standStill(60_001);
+  start(jobsOf(["3"], { leaseMs }));
+  goingOn.get("1/1")?.resolve(undefined);
+  await clock.settle();
+  expect(came.get("2/1")).toEqual(["unstarted"]);
+  expect(came.get("3/1")).toEqual(["completed"]);
+});
+
 test("the lease of a handler that goes on is watched until that has ended", async () => {
   const { clock, dispatcher, goingOn, overdue } = dispatching(2, true);
-  const jobs = returning("plain", "1", "2").map((job) => ({
-    ...job,
-    payload: job.payload.replace("returns", "goes on"),
-  }));
+  const jobs = jobsOf(["1", "2"], { deed: "goes on" });
   const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
   dispatcher.start({ ...batch, startsAfterNext: false });
   goingOn.get("1/1")?.resolve(undefined);
@@ -292,7 +317,7 @@ test("the lease of a handler that goes on is watched until that has ended", asyn
 
 test("a job that is still being decoded when the worker gives up is handed back: its handler never ran", async () => {
   const { clock, dispatcher, came } = dispatching(4, true);
-  const jobs = returning("decoded later", "1");
+  const jobs = jobsOf(["1"], { kind: "decoded later" });
   const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
   dispatcher.start({ ...batch, startsAfterNext: false });
   dispatcher.stop(new VenturiError("shutdown", "over"));
@@ -304,7 +329,7 @@ test("a job that is still being decoded when the worker gives up is handed back:
 
 test("handlers of a batch that is to wait for the next claim are called after whatever is ready now", async () => {
   const { clock, dispatcher, came } = dispatching(4, true);
-  const jobs = returning("plain", "1", "2");
+  const jobs = jobsOf(["1", "2"]);
   const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
   dispatcher.start({ ...batch, startsAfterNext: true });
   expect(came.size).toBe(0);

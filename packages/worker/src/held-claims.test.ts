@@ -48,6 +48,16 @@ test("a hand-back that begins late leaves a newer claim", () => {
   expect(held.knows(claimOf(2, 5_000))).toBe(true);
 });
 
+test("of two claims the one with more runs counts, also where its lease is shorter", () => {
+  const first = claimOf(1, 900_000);
+  const second = claimOf(2, 5_000);
+  held.add(first);
+  held.add(second);
+  held.undo(first);
+  expect(held.knows(second)).toBe(true);
+  expect(held.knows(first)).toBe(false);
+});
+
 test("the end of a run leaves a newer claim", () => {
   held.add(claimOf(2, 5_000));
   held.remove("a", 1);

@@ -171,6 +171,22 @@ describe("verdicts", () => {
     expect(events).toEqual(["b applied", "a applied"]);
   });
 
+  test("each is tried again at a moment of its own, whatever comes of the others", async () => {
+    const tries = new Map<string, number>();
+    answer = (names) =>
+      names.map((name) => {
+        tries.set(name, (tries.get(name) ?? 0) + 1);
+        return tries.get(name) === 1 ? "busy" : "applied";
+      });
+    add("a");
+    await clock.advance(10);
+    add("b");
+    await clock.advance(10);
+    expect(events).toEqual(["a applied"]);
+    await clock.advance(10);
+    expect(events).toEqual(["a applied", "b applied"]);
+  });
+
   test("what stays busy is tried once a second in the end", async () => {
     answer = () => ["busy"];
     add("a", { leaseMs: 600_000 });
@@ -461,6 +477,7 @@ describe("what is no answer to what was written", () => {
     for (const name of ["a", "b", "c"]) add(name);
     await clock.advance(1_000);
     expect(events.sort()).toEqual(["b applied", "c applied"]);
+    expect(warnings()).toHaveLength(1);
     add("d");
     await clock.advance(1_000);
     expect(events).toContain("d applied");
