@@ -97,6 +97,15 @@ describe("decisions", () => {
     ]);
   });
 
+  it("leave a known job of a constant merge as it is: the store decides about it", async () => {
+    const known = job(7);
+    const { jobs } = await planMerges([{ job: known }], [candidate(1)], {
+      now,
+      known: new Set([known.id]),
+    });
+    expect(jobs).toEqual([known]);
+  });
+
   it("foresee what the constant merges of other tasks of the kind make of the pending job", async () => {
     const { jobs } = await planMerges(
       [

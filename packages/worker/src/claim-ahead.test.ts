@@ -52,6 +52,12 @@ test("auto starts over once what was claimed ahead had to wait", () => {
   work(ahead, {});
   ahead.stalled();
   expect(ahead.target).toBe(0);
+  // What was observed before does not count any more.
+  ahead.busy(1_000);
+  for (let n = 0; n < 7; n += 1) ahead.ended(1, 1_001);
+  ahead.stalled();
+  ahead.ended(1, 1_002);
+  expect(ahead.target).toBe(0);
 });
 
 /** So many handlers that have been running for this long. */

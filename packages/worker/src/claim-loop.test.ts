@@ -445,6 +445,26 @@ describe("when the database fails", () => {
     expect(requests.length - before).toBeLessThanOrEqual(5);
   });
 
+  test("a wake-up is followed at once where the error is 250 ms old, and then if it is not", async () => {
+    answer = () => {
+      throw outage();
+    };
+    loop.start();
+    await clock.advance(9_000);
+    const last = times().at(-1) ?? 0;
+    loop.wake();
+    await clock.settle();
+    const first = Math.max(9_000, last + 250);
+    await clock.advance(first - 9_000);
+    expect(times().at(-1)).toBe(first);
+    await clock.advance(10);
+    loop.wake();
+    await clock.advance(239);
+    expect(times().at(-1)).toBe(first);
+    await clock.advance(1);
+    expect(times().at(-1)).toBe(first + 250);
+  });
+
   test("after a lost answer, what it may have claimed is looked for before the next claim", async () => {
     const order: string[] = [];
     answerLost = async () => {

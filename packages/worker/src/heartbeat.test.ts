@@ -110,6 +110,8 @@ describe("how often", () => {
     await clock.advance(1_000);
     expect(published).toEqual([900_000, 3_000, 3_000]);
     expect(sentAt).toEqual([0, 0, 1_000]);
+    await clock.advance(5_000);
+    expect(sentAt).toEqual([0, 0, 1_000, 2_000, 3_000, 4_000, 5_000, 6_000]);
   });
 
   test("one that fails is made again soon, with growing waits, so that a worker is heard of soon after an outage", async () => {

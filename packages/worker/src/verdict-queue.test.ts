@@ -224,6 +224,12 @@ describe("when the database fails", () => {
     await clock.advance(1);
     expect(batches()).toEqual(["a", "ab", "ab"]);
     expect(events).toEqual(["a applied", "b applied"]);
+    answer = () => {
+      throw outage();
+    };
+    add("c");
+    await clock.advance(250);
+    expect(batches().slice(3)).toEqual(["c", "c"]);
   });
 
   test("an item is given up when its lease has ended, the others are not", async () => {
