@@ -166,6 +166,25 @@ describe("pending jobs that today's schemas refuse", () => {
     expect(skipped).toEqual([refused.id]);
     expect(jobs[0]?.decision).toMatchObject({ payload: '{"n":6}' });
   });
+
+  it("refuse the carry of a decision as well, also where that is told later", async () => {
+    const task = defineTask({
+      kind: "k",
+      payload,
+      carry: v.optionalAsync(
+        v.pipeAsync(
+          v.object({ page: v.number() }),
+          v.checkAsync(async ({ page }) => page > 0),
+        ),
+        { page: 1 },
+      ),
+      dedupKey: () => "key",
+      merge: (incoming) => Merge.with(incoming, { page: -1 }),
+    });
+    const { jobs, failure } = await plan(task, [job(2)], [candidate(4, { carry: '{"page":2}' })]);
+    expect(jobs).toEqual([]);
+    expect(failure).toMatchObject({ index: 0, error: { code: "validation" } });
+  });
 });
 
 /** A sound decision with something else in it. */

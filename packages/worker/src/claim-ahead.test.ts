@@ -47,6 +47,13 @@ test("auto claims nothing ahead where handlers are long, also where all end at o
   expect(ahead.target).toBe(0);
 });
 
+test("auto claims nothing ahead where many long handlers end just after it has decided", () => {
+  const ahead = new ClaimAhead("auto", 4);
+  ahead.busy(0);
+  for (let n = 0; n < 8; n += 1) ahead.ended(100, 5);
+  expect(ahead.target).toBe(0);
+});
+
 test("auto starts over once what was claimed ahead had to wait", () => {
   const ahead = new ClaimAhead("auto", 4);
   work(ahead, {});

@@ -273,6 +273,31 @@ test("a slot that has become free is taken at once by what waits", async () => {
   expect([...goingOn.keys()]).toEqual(["2/1"]);
 });
 
+test("a stop leaves no timer for what waited", async () => {
+  const { clock, dispatcher } = dispatching(1, false);
+  const jobs = jobsOf(["1", "2"], { deed: "goes on" });
+  const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
+  dispatcher.start({ ...batch, startsAfterNext: false });
+  await clock.settle();
+  dispatcher.stop(new VenturiError("shutdown", "over"));
+  // That of the lease of the one that runs.
+  expect(clock.pending).toBe(1);
+});
+
+test("what a claim brings that was sent before others took this worker for dead is undone", async () => {
+  const { clock, dispatcher, came } = dispatching(4, true);
+  const sentAt = clock.now();
+  clock.standStill(10);
+  dispatcher.takenForDead();
+  const before = { jobs: jobsOf(["1"]), sentAt, receivedAt: clock.now() };
+  dispatcher.start({ ...before, startsAfterNext: false });
+  expect([...came]).toEqual([["1/1", ["unstarted"]]]);
+  clock.standStill(10);
+  const since = { jobs: jobsOf(["2"]), sentAt: clock.now(), receivedAt: clock.now() };
+  dispatcher.start({ ...since, startsAfterNext: false });
+  expect(came.get("2/1")).toEqual(["completed"]);
+});
+
 test("a claim whose lease has ended while it waited for a slot is undone", async () => {
   const { clock, dispatcher, goingOn, came } = dispatching(1, false);
   const jobs = [...jobsOf(["1"], { deed: "goes on" }), ...jobsOf(["2"], { leaseMs: 100 })];

@@ -282,6 +282,16 @@ describe("with others that live, the slow sweep", () => {
     expect(scanned()).toEqual([30_990]);
   });
 
+  test("takes over its part of the work of those that have gone", async () => {
+    hear(99);
+    await service.start();
+    await clock.advance(1_000_000);
+    hear(49);
+    await clock.advance(1_000_000);
+    // It would have come after half a round of 100, at 3,000,000: what was left is halved.
+    expect(scanned()).toEqual([2_000_000]);
+  });
+
   test("comes no more often because one other comes and goes", async () => {
     hear(99);
     await service.start();
@@ -374,6 +384,20 @@ describe("with others that live, a silent worker", () => {
     const own = scans.slice(before).filter(({ request }) => !request.orphans);
     expect(own.length).toBeLessThan(4);
   });
+});
+
+test("a dead worker's claims that a slow sweep has recovered are not looked for again", async () => {
+  stale = [claimOf("a")];
+  service = recovery({ sweepsFirst: true });
+  silent();
+  await service.settled();
+  await service.start();
+  await clock.advance(59_000);
+  expect(recovered).toHaveLength(1);
+  const before = scans.length;
+  await clock.advance(600);
+  expect(scans).toHaveLength(before);
+  expect(before).toBeLessThanOrEqual(2);
 });
 
 describe("how often", () => {

@@ -321,6 +321,20 @@ describe("when the store refuses", () => {
   });
 });
 
+test("an outage in the middle of splitting leaves it open whether all would have failed alike", async () => {
+  const refuses = () => new VenturiError("database", "not now", { sqlState: "P0001" });
+  answer = (names) => {
+    if (names.join("") === "b") throw outage();
+    throw refuses();
+  };
+  for (const name of ["a", "b", "c"]) add(name);
+  await clock.settle();
+  expect(batches()).toEqual(["abc", "ab", "a", "b"]);
+  answer = (names) => names.map(() => "applied");
+  await clock.advance(250);
+  expect(events.sort()).toEqual(["a applied", "b applied", "c applied"]);
+});
+
 describe("an error that all items meet alike", () => {
   const everything = (error: () => unknown) => {
     answer = () => {
