@@ -1,4 +1,4 @@
-import type { JobId, StaleClaim } from "@venturi/core";
+import type { FindStaleRequest, JobId, StaleClaim } from "@venturi/core";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { UnstartedClaim } from "./hand-back.ts";
 import { HeldClaims } from "./held-claims.ts";
@@ -23,7 +23,14 @@ beforeEach(() => {
 });
 
 const store = {
-  findStale: async ({ limit }: { limit: number }) => ({ claims: listed.slice(0, limit) }),
+  findStale: async ({ holders, orphans, limit }: FindStaleRequest) => {
+    // All of this worker's, whose leases have not ended, and nobody else's.
+    expect({ holders, orphans }).toEqual({
+      holders: [{ worker, overdueOnly: false }],
+      orphans: false,
+    });
+    return { claims: listed.slice(0, limit) };
+  },
 };
 const claimOf = (name: string, leaseEndsMs = 1_000, runCount = 1) =>
   staleClaim(name, worker, { runCount, leaseExpiresAt: new Date(leaseEndsMs) });

@@ -1,8 +1,9 @@
-import { silentLogger, VenturiError } from "@venturi/core";
+import { VenturiError } from "@venturi/core";
 import { expect, test } from "vitest";
 import { openSession } from "./open-session.ts";
 import { Shutdown } from "./shutdown.ts";
 import { ManualClock } from "./testing/manual-clock.ts";
+import { recordingLogger } from "./testing/recording-logger.ts";
 
 const registration = {
   ...{ name: "a", kinds: ["k"], pollMaxMs: 30_000 },
@@ -14,6 +15,7 @@ function opening(isPatient: boolean) {
   const clock = new ManualClock();
   const shutdown = new Shutdown(clock, 30_000);
   const outage = { isOver: false, tries: 0 };
+  const { logger, records } = recordingLogger();
   const opened = openSession({
     store: {
       startWorker: async () => {
@@ -23,19 +25,23 @@ function opening(isPatient: boolean) {
       },
       stopWorker: async () => undefined,
     },
-    ...{ clock, logger: silentLogger, registration, shutdown, isPatient },
+    ...{ clock, logger, registration, shutdown, isPatient },
   });
-  return { clock, shutdown, outage, opened };
+  return { clock, shutdown, outage, opened, records };
 }
 
 test("an outage is waited out, with growing waits of up to four seconds", async () => {
-  const { clock, outage, opened } = opening(true);
+  const { clock, outage, opened, records } = opening(true);
   await clock.advance(50_000);
   // A wait may be shortened by a quarter.
   expect(outage.tries).toBeLessThan(22);
   outage.isOver = true;
   await clock.advance(4_000);
   expect(await opened).toBe(7);
+  expect(records.map(({ message }) => message)).toEqual([
+    "could not open a worker session, trying again",
+    "can open a worker session again",
+  ]);
   expect(clock.pending).toBe(0);
 });
 

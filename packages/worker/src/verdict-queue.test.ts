@@ -403,6 +403,9 @@ describe("an error that all items meet alike", () => {
       };
       await clock.advance(10_000);
       expect(events).toEqual(expect.arrayContaining(["b applied", "c applied"]));
+      answer = (names) => names.map(() => "applied");
+      await clock.advance(31_000);
+      expect(queue.size).toBe(0);
     },
   );
 
