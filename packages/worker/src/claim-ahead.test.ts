@@ -56,7 +56,7 @@ test("auto claims nothing ahead where many long handlers end just after it has d
 
 test("auto starts over once what was claimed ahead had to wait", () => {
   const ahead = new ClaimAhead("auto", 4);
-  work(ahead, {});
+  ahead.idle(work(ahead, {}));
   ahead.stalled();
   expect(ahead.target).toBe(0);
   // What was observed before does not count any more.

@@ -150,11 +150,12 @@ function dispatching(concurrency: number, isAuto: boolean) {
       overdue.push(`${job.id}/${job.runCount}`);
     },
   });
+  const ahead = new ClaimAhead(isAuto ? "auto" : 8, concurrency);
   const dispatcher: Dispatcher = new Dispatcher({
     registry,
     slots,
     leases,
-    ahead: new ClaimAhead(isAuto ? "auto" : 8, concurrency),
+    ahead,
     events: new WorkerEvents({ worker: "w", clock, logger: silentLogger }),
     logger: silentLogger,
     services: {
@@ -171,7 +172,7 @@ function dispatching(concurrency: number, isAuto: boolean) {
     onEnd: ({ job }, { type }) => note(job, type),
     onUnstarted: (job) => note(job, "unstarted"),
   });
-  return { clock, slots, registry, dispatcher, goingOn, came, faults, overdue, beats };
+  return { clock, slots, registry, ahead, dispatcher, goingOn, came, faults, overdue, beats };
 }
 
 const kinds = ["plain", "capped", "decoded later"] as const;
@@ -296,6 +297,62 @@ test("what a claim brings that was sent before others took this worker for dead 
   const since = { jobs: jobsOf(["2"]), sentAt: clock.now(), receivedAt: clock.now() };
   dispatcher.start({ ...since, startsAfterNext: false });
   expect(came.get("2/1")).toEqual(["completed"]);
+});
+
+test("a claim that waits for a slot is undone after a third of its lease", async () => {
+  const { clock, dispatcher, came } = dispatching(1, false);
+  const jobs = jobsOf(["1", "2"], { deed: "goes on" });
+  const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
+  dispatcher.start({ ...batch, startsAfterNext: false });
+  await clock.advance(19_990);
+  expect([...came]).toEqual([]);
+  await clock.advance(20);
+  expect([...came]).toEqual([["2/1", ["unstarted"]]]);
+});
+
+test("what handlers took is observed, so that more is claimed ahead where they are short", () => {
+  const { clock, ahead, dispatcher } = dispatching(4, true);
+  const jobs = jobsOf(Array.from({ length: 8 }, (_, n) => `${n}`));
+  const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
+  dispatcher.start({ ...batch, startsAfterNext: false });
+  expect(ahead.target).toBeGreaterThan(0);
+});
+
+test("a run that has lost its claim is told so, and its job is not claimed while its handler goes on", async () => {
+  const { clock, slots, dispatcher, goingOn } = dispatching(1, true);
+  const jobs = jobsOf(["1"], { deed: "goes on" });
+  const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
+  dispatcher.start({ ...batch, startsAfterNext: false });
+  const [run] = dispatcher.runs() as [Run];
+  dispatcher.claimLost(run);
+  expect(run.hasLostClaim).toBe(true);
+  expect(run.abortReason).toMatchObject({ code: "claim-lost" });
+  expect(slots.barred()).toEqual(["1"]);
+  goingOn.get("1/1")?.resolve(undefined);
+  await clock.settle();
+  expect(slots.barred()).toEqual([]);
+});
+
+test("a run that has ended is not told of its claim any more", async () => {
+  const { clock, dispatcher, goingOn } = dispatching(1, true);
+  const jobs = jobsOf(["1"], { deed: "goes on" });
+  const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
+  dispatcher.start({ ...batch, startsAfterNext: false });
+  const [run] = dispatcher.runs() as [Run];
+  goingOn.get("1/1")?.resolve(undefined);
+  await clock.settle();
+  dispatcher.claimLost(run);
+  expect(run.abortReason).toBeNull();
+});
+
+test("a second claim of a job whose handler goes on is undone, and no third is asked for meanwhile", () => {
+  const { clock, slots, dispatcher, came } = dispatching(2, true);
+  const [job] = jobsOf(["1"], { deed: "goes on" }) as [ClaimedJob];
+  const jobs = [job, { ...job, runCount: 2 }];
+  const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
+  dispatcher.start({ ...batch, startsAfterNext: false });
+  expect([...came]).toEqual([["1/2", ["unstarted"]]]);
+  expect(slots.barred()).toEqual(["1"]);
 });
 
 test("a claim whose lease has ended while it waited for a slot is undone", async () => {

@@ -141,6 +141,19 @@ describe("whether asking again is worth a statement", () => {
     expect(slots.plan(turn)).not.toBeNull();
   });
 
+  test("more is expected while any kind may have jobs that no claim has asked for", () => {
+    const slots = new Slots(8);
+    const a = slots.addKind("a", 1);
+    slots.addKind("b", null);
+    expect(slots.expectsMore).toBe(true);
+    take(slots, a, "1");
+    answer(slots, slots.plan(turn), []);
+    expect(slots.expectsMore).toBe(true);
+    slots.free(a, "1");
+    answer(slots, slots.plan(turn), []);
+    expect(slots.expectsMore).toBe(false);
+  });
+
   test("a kind that was not asked for keeps what is known of it", () => {
     const slots = new Slots(8);
     const a = slots.addKind("a", 1);

@@ -429,6 +429,17 @@ describe("an error that all items meet alike", () => {
     });
   });
 
+  test("one that alone is met by how things stand is trouble, and told of as such", async () => {
+    answer = (names) => {
+      if (names.includes("a")) throw new VenturiError("database", "denied", { sqlState: "42501" });
+      return names.map(() => "applied");
+    };
+    for (const name of ["a", "b"]) add(name);
+    await clock.settle();
+    expect(events).toEqual(["b applied"]);
+    expect(warnings()).toMatchObject([{ fields: { error: "denied" } }]);
+  });
+
   test("what is about values is each item's own, however many there are", async () => {
     answer = (names) => {
       if (names.includes("a")) throw refusal();
