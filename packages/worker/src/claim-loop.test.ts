@@ -605,6 +605,19 @@ describe("a stop", () => {
     expect(loop.mayHoldUnknown).toBe(false);
   });
 
+  test("leaves no timer where the claim in flight fails", async () => {
+    const pending: Deferred<ClaimResult> = deferred();
+    answer = () => pending.promise;
+    loop.start();
+    await clock.settle();
+    const stopped = loop.stop();
+    pending.reject(new VenturiError("database", "gone", { isRetryable: true }));
+    await stopped;
+    await clock.settle();
+    expect(clock.pending).toBe(0);
+    expect(loop.mayHoldUnknown).toBe(true);
+  });
+
   test("waits for the claim in flight, whose jobs are handed on", async () => {
     const pending: Deferred<ClaimResult> = deferred();
     answer = () => pending.promise;

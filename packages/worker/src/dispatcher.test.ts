@@ -97,6 +97,8 @@ function dispatching(concurrency: number, isAuto: boolean) {
   const faults: string[] = [];
   /** When the last beat was sent that succeeded; null: just now, always. */
   const beats: { lastAt: number | null } = { lastAt: null };
+  /** Until when claims that did not start may be undone. */
+  const undoUntil: number[] = [];
   /** Claims whose leases ended while their handlers went on. */
   const overdue: string[] = [];
   let isStopped = false;
@@ -170,9 +172,24 @@ function dispatching(concurrency: number, isAuto: boolean) {
     panicPolicy: "retry",
     state: undefined,
     onEnd: ({ job }, { type }) => note(job, type),
-    onUnstarted: (job) => note(job, "unstarted"),
+    onUnstarted: (job, leaseEndsAt) => {
+      note(job, "unstarted");
+      undoUntil.push(leaseEndsAt);
+    },
   });
-  return { clock, slots, registry, ahead, dispatcher, goingOn, came, faults, overdue, beats };
+  return {
+    clock,
+    slots,
+    registry,
+    ahead,
+    dispatcher,
+    goingOn,
+    came,
+    faults,
+    overdue,
+    undoUntil,
+    beats,
+  };
 }
 
 const kinds = ["plain", "capped", "decoded later"] as const;
@@ -346,13 +363,17 @@ test("a run that has ended is not told of its claim any more", async () => {
 });
 
 test("a second claim of a job whose handler goes on is undone, and no third is asked for meanwhile", () => {
-  const { clock, slots, dispatcher, came } = dispatching(2, true);
+  const { clock, slots, dispatcher, came, undoUntil } = dispatching(2, true);
   const [job] = jobsOf(["1"], { deed: "goes on" }) as [ClaimedJob];
   const jobs = [job, { ...job, runCount: 2 }];
   const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
   dispatcher.start({ ...batch, startsAfterNext: false });
   expect([...came]).toEqual([["1/2", ["unstarted"]]]);
   expect(slots.barred()).toEqual(["1"]);
+  dispatcher.start({ ...batch, jobs: [{ ...job, runCount: 3 }], startsAfterNext: false });
+  expect(came.get("1/3")).toEqual(["unstarted"]);
+  // It is tried until their leases end.
+  expect(undoUntil).toEqual([clock.now() + 60_000, clock.now() + 60_000]);
 });
 
 test("a claim whose lease has ended while it waited for a slot is undone", async () => {

@@ -66,6 +66,13 @@ test("the end of a run leaves a newer claim", () => {
   expect(held.size).toBe(0);
 });
 
+test("a claim is known also where only its claiming said when its lease ends", () => {
+  held.undo(claimOf(1, 5_000));
+  expect(held.knows({ jobId: "a", runCount: 1 })).toBe(true);
+  held.removeUndone({ jobId: "a", runCount: 1 });
+  expect(held.size).toBe(0);
+});
+
 test("a store that does not say when leases end is taken at its run counts", () => {
   const claim = { jobId: "a", runCount: 1 };
   held.undo(claim);
