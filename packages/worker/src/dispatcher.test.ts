@@ -430,6 +430,20 @@ test("a job that is still being decoded when the worker gives up is handed back:
   expect([...came]).toEqual([["1/1", ["unstarted"]]]);
 });
 
+test("a handler that goes on when the worker gives up is released, and what it comes to is dropped", async () => {
+  const { clock, dispatcher, goingOn, came } = dispatching(4, true);
+  const jobs = jobsOf(["1"], { deed: "goes on" });
+  const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
+  dispatcher.start({ ...batch, startsAfterNext: false });
+  dispatcher.stop(new VenturiError("shutdown", "over"));
+  dispatcher.release();
+  dispatcher.release();
+  expect([...came]).toEqual([["1/1", ["released"]]]);
+  goingOn.get("1/1")?.resolve(undefined);
+  await clock.settle();
+  expect([...came]).toEqual([["1/1", ["released"]]]);
+});
+
 test("handlers of a batch that is to wait for the next claim are called after whatever is ready now", async () => {
   const { clock, dispatcher, came } = dispatching(4, true);
   const jobs = jobsOf(["1", "2"]);
