@@ -62,6 +62,29 @@ describe("a subscription that cannot be closed", () => {
   });
 });
 
+test("a handler that waits for its lease to be extended is told once its worker has stopped", async () => {
+  await new Queue(store).enqueue(Task({}));
+  let isAsked = false;
+  let told: unknown;
+  const deaf = wrapStore(store, () => ({
+    extendLease: () => {
+      isAsked = true;
+      return new Promise<never>(() => undefined);
+    },
+  }));
+  const worker = new Worker(deaf, { shutdownTimeout: 0 }).register(Task, async (_, ctx) => {
+    await ctx.extendLease("1m").catch((error: unknown) => {
+      told = error;
+    });
+  });
+  const ended = worker.run();
+  await until(() => isAsked);
+  await worker.stop();
+  expect(await ended).toEqual({ unreleased: [] });
+  await until(() => told !== undefined);
+  expect(told).toMatchObject({ code: "shutdown" });
+});
+
 describe("an idle worker stops at once", () => {
   const unanswered = () => new Promise<never>(() => undefined);
 
