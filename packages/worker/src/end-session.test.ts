@@ -1,4 +1,4 @@
-import { defineTask } from "@venturi/core";
+import { defineTask, VenturiError } from "@venturi/core";
 import { Queue } from "@venturi/queue";
 import { MemoryStore } from "@venturi/testing";
 import * as v from "valibot";
@@ -83,6 +83,55 @@ test("a handler that waits for its lease to be extended is told once its worker 
   expect(await ended).toEqual({ unreleased: [] });
   await until(() => told !== undefined);
   expect(told).toMatchObject({ code: "shutdown" });
+});
+
+describe("a worker goes silent instead of saying goodbye, so that others recover its jobs", () => {
+  test("where it could not settle a run", async () => {
+    const id = await new Queue(store).enqueue(Task({}));
+    let settles = 0;
+    let goodbyes = 0;
+    const deaf = wrapStore(store, (plain) => ({
+      settle: () => {
+        settles += 1;
+        return new Promise<never>(() => undefined);
+      },
+      stopWorker: (request) => {
+        goodbyes += 1;
+        return plain.stopWorker(request);
+      },
+    }));
+    const worker = new Worker(deaf, { shutdownTimeout: 0 }).register(Task, () => undefined);
+    const ended = worker.run();
+    await until(() => settles > 0);
+    await worker.stop();
+    expect(await ended).toEqual({ unreleased: [id] });
+    expect(goodbyes).toBe(0);
+  });
+
+  test("where a claim's answer was lost, and the store cannot be asked what it holds", async () => {
+    const gone = async () => {
+      throw new VenturiError("database", "gone", { isRetryable: true });
+    };
+    let claims = 0;
+    let goodbyes = 0;
+    const deaf = wrapStore(store, (plain) => ({
+      claim: () => {
+        claims += 1;
+        return gone();
+      },
+      findStale: gone,
+      stopWorker: (request) => {
+        goodbyes += 1;
+        return plain.stopWorker(request);
+      },
+    }));
+    const worker = new Worker(deaf).register(Task, () => undefined);
+    const ended = worker.run();
+    await until(() => claims > 0);
+    await worker.stop();
+    expect(await ended).toEqual({ unreleased: [] });
+    expect(goodbyes).toBe(0);
+  });
 });
 
 describe("an idle worker stops at once", () => {
