@@ -42,6 +42,12 @@ describe("a Backoff", () => {
     );
   });
 
+  it.each([5, "1s", null, []])("refuses what is no object: %j", (options) => {
+    expect(() => new Backoff(options as never)).toThrow(
+      expect.objectContaining({ code: "invalid-argument", argument: "backoff" }),
+    );
+  });
+
   it("is recognised by its brand, not by its shape", () => {
     expect(isBackoff(new Backoff())).toBe(true);
     expect(isBackoff({ baseMs: 1, capMs: 1 })).toBe(false);

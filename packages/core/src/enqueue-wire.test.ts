@@ -4,6 +4,7 @@ import { FAR_FUTURE_MS } from "./duration.ts";
 import { decodeEnqueued, encodeEnqueue, enqueueCall } from "./enqueue-wire.ts";
 import { toHeaders } from "./headers.ts";
 import { fromUuid, toUuid } from "./job-id.ts";
+import type { MergeChoice } from "./merge-plan.ts";
 import type { EnqueueJob } from "./store.ts";
 
 const id = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
@@ -41,6 +42,36 @@ describe("what producers send", () => {
         headers: { trace: "00-1", 'quo"te': "a\\b" },
       },
     ]);
+  });
+
+  it("holds what a merge function has decided", () => {
+    const decision = (choice: MergeChoice) => decoded(job({ decision: choice }))[0]?.["decision"];
+    const chosen = { candidate: id, version: 3, runCount: 2 } as const;
+    const told = { candidate: toUuid(id), version: 3, run_count: 2 };
+    expect(decision({ action: "independent" })).toEqual({ action: "independent" });
+    expect(decision({ action: "insert", skipped: [id] })).toEqual({
+      action: "insert",
+      skipped: [toUuid(id)],
+    });
+    for (const action of ["keep", "replace"] as const)
+      expect(decision({ action, ...chosen })).toEqual({ action, ...told });
+    expect(decision({ action: "with", ...chosen, payload: '{"n":2}' })).toEqual({
+      ...{ action: "with", ...told },
+      payload: { n: 2 },
+    });
+    expect(
+      decision({
+        ...{ action: "with", ...chosen, payload: '{"n":2}' },
+        carry: '{"m":1}',
+        visibleAt: 86_400_000,
+        priority: "low",
+      }),
+    ).toEqual({
+      ...{ action: "with", ...told, payload: { n: 2 } },
+      carry: { m: 1 },
+      visible_at: "1970-01-02T00:00:00.000Z",
+      priority: "low",
+    });
   });
 
   it("merges by replacing unless the job says otherwise", () => {

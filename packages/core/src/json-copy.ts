@@ -39,6 +39,7 @@ class JsonCopier {
 
   copyAll(value: unknown): unknown {
     try {
+      this.#count(1);
       return this.#copy(value, "");
     } catch (error) {
       if (error === this.#refusal) throw error;
@@ -47,7 +48,6 @@ class JsonCopier {
   }
 
   #copy(value: unknown, key: string): unknown {
-    this.#count(1);
     if (typeof value !== "object" || value === null) return this.#checkScalar(value);
     if (ArrayBuffer.isView(value)) {
       throw this.#refuse("is binary data", "store it elsewhere, or use base64 text");
@@ -109,7 +109,9 @@ class JsonCopier {
       throw this.#refuse(`is a ${tag.slice(8, -1)}`, hint);
     }
     const copy: Record<string, unknown> = Object.create(null);
-    for (const key of Object.keys(value)) {
+    const keys = Object.keys(value);
+    this.#count(keys.length);
+    for (const key of keys) {
       const item = this.#copyItem(value, key);
       if (item !== undefined) copy[key] = item;
     }

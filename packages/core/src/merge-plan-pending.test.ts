@@ -1,6 +1,7 @@
 import * as v from "valibot";
 import { describe, expect, it, vi } from "vitest";
 import { type Decision, Merge, type Pending } from "./merge.ts";
+import { planMerges } from "./merge-plan.ts";
 import { defineTask } from "./task.ts";
 import {
   type Carry,
@@ -111,6 +112,26 @@ describe("what a merge function sees", () => {
     expect(seen.map(({ priority }) => priority)).toEqual(["normal", "high", "high", "low"]);
     expect(seen.at(-1)?.journal.map(({ note }) => note)).toEqual(["with", "keep", "replace"]);
     expect(seen.map(({ runCount }) => runCount)).toEqual([2, 2, 2, 2]);
+  });
+
+  it("is what the constant merges of earlier jobs will have made of it, with their entries", async () => {
+    const seen: Pending<Payload, Carry>[] = [];
+    const task = taskThat((_, existing) => {
+      seen.push(existing);
+      return Merge.keep();
+    });
+    await planMerges(
+      [
+        { job: job(1, { merge: "keep" }) },
+        { job: job(2, { merge: "replace" }) },
+        { job: job(3, { merge: "keep" }) },
+        { job: job(4), task },
+      ],
+      [candidate(0)],
+      { now },
+    );
+    expect(seen.map(({ payload: { n } }) => n)).toEqual([2]);
+    expect(seen[0]?.journal.map(({ note }) => note)).toEqual(["keep", "replace", "keep"]);
   });
 
   it("may be changed by it, and nobody else sees that", async () => {

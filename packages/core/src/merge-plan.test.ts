@@ -97,6 +97,15 @@ describe("decisions", () => {
     ]);
   });
 
+  it("leave a known job of a constant merge as it is: the store decides about it", async () => {
+    const known = job(7);
+    const { jobs } = await planMerges([{ job: known }], [candidate(1)], {
+      now,
+      known: new Set([known.id]),
+    });
+    expect(jobs).toEqual([known]);
+  });
+
   it("foresee what the constant merges of other tasks of the kind make of the pending job", async () => {
     const { jobs } = await planMerges(
       [
@@ -156,6 +165,25 @@ describe("pending jobs that today's schemas refuse", () => {
     const { jobs, skipped } = await plan(task, [job(2)], [refused, good]);
     expect(skipped).toEqual([refused.id]);
     expect(jobs[0]?.decision).toMatchObject({ payload: '{"n":6}' });
+  });
+
+  it("refuse the carry of a decision as well, also where that is told later", async () => {
+    const task = defineTask({
+      kind: "k",
+      payload,
+      carry: v.optionalAsync(
+        v.pipeAsync(
+          v.object({ page: v.number() }),
+          v.checkAsync(async ({ page }) => page > 0),
+        ),
+        { page: 1 },
+      ),
+      dedupKey: () => "key",
+      merge: (incoming) => Merge.with(incoming, { page: -1 }),
+    });
+    const { jobs, failure } = await plan(task, [job(2)], [candidate(4, { carry: '{"page":2}' })]);
+    expect(jobs).toEqual([]);
+    expect(failure).toMatchObject({ index: 0, error: { code: "validation" } });
   });
 });
 
@@ -224,20 +252,23 @@ describe("a merge function that fails", () => {
     expect(await failureOf(() => undefined as never)).not.toHaveProperty("cause");
   });
 
-  it("does not get parts of payloads into the message", async () => {
-    const task = defineTask({
-      kind: "k",
-      payload: v.string(),
-      dedupKey: () => "key",
-      merge: (incoming, existing) => {
-        throw new Error(`${incoming} against ${existing.payload}`);
-      },
-    });
-    const { failure } = await plan(
-      task,
-      [job(0, { payload: '"incoming-secret"' })],
-      [candidate(0, { payload: '"stored-secret"' })],
-    );
-    expect(failure?.error).toMatchObject({ message: expect.not.stringContaining("secret") });
-  });
+  it.each(["incoming", "stored"])(
+    "does not get parts of the %s payload into the message",
+    async (whose) => {
+      const task = defineTask({
+        kind: "k",
+        payload: v.string(),
+        dedupKey: () => "key",
+        merge: (incoming, existing) => {
+          throw new Error(`it is ${whose === "incoming" ? incoming : existing.payload}`);
+        },
+      });
+      const { failure } = await plan(
+        task,
+        [job(0, { payload: '"incoming-secret"' })],
+        [candidate(0, { payload: '"stored-secret"' })],
+      );
+      expect(failure?.error).toMatchObject({ message: expect.not.stringContaining("secret") });
+    },
+  );
 });

@@ -61,6 +61,14 @@ describe("to blame are", () => {
     expect(blame.judge(tried(all))).toBe("refused-before");
   });
 
+  test("the items, where it is their values and not all were told of", () => {
+    const all = failed(tooLong(), item("a"), item("b"));
+    blame.isNews(all[0] as Failed<Item>);
+    expect(blame.judge(tried(all))).toBe("items");
+    blame.isNews(all[1] as Failed<Item>);
+    expect(blame.judge(tried(all))).toBe("refused-before");
+  });
+
   test("the items, whatever they fail of, for whoever does not wait", () => {
     blame = new Blame(clock, false);
     const all = failed(noRight(), item("a"), item("b"));
@@ -90,6 +98,7 @@ describe("while items fail alike", () => {
     expect(blame.scoutOf(batch)).toBeNull();
     blame.judge(tried(failed(refused(), item("x"), item("y"))));
     expect(blame.scoutOf(batch)).toBe(batch[2]);
+    expect(blame.scoutOf([...batch].reverse())).toBe(batch[1]);
     expect(blame.scoutOf(batch.slice(0, 1))).toBeNull();
   });
 

@@ -24,7 +24,9 @@ test("auto follows the work: as many as end in 25 ms", () => {
 
 test("auto knows after two rounds of its slots, so that a worker need not warm up", () => {
   const ahead = new ClaimAhead("auto", 4);
-  work(ahead, { forMs: 2 });
+  const now = work(ahead, { forMs: 1 });
+  expect(ahead.target).toBe(0);
+  work(ahead, { forMs: 1, from: now });
   expect(ahead.target).toBe(100);
 });
 
@@ -33,6 +35,8 @@ test("the time in which no handler runs does not count", () => {
   for (let now = 0; now < 10_000; now += 100) {
     work(ahead, { forMs: 2, from: now });
     ahead.idle(now + 2);
+    // As after a claim that brought nothing that was started.
+    ahead.idle(now + 90);
   }
   expect(ahead.target).toBe(100);
 });
@@ -43,10 +47,23 @@ test("auto claims nothing ahead where handlers are long, also where all end at o
   expect(ahead.target).toBe(0);
 });
 
+test("auto claims nothing ahead where many long handlers end just after it has decided", () => {
+  const ahead = new ClaimAhead("auto", 4);
+  ahead.busy(0);
+  for (let n = 0; n < 8; n += 1) ahead.ended(100, 5);
+  expect(ahead.target).toBe(0);
+});
+
 test("auto starts over once what was claimed ahead had to wait", () => {
   const ahead = new ClaimAhead("auto", 4);
-  work(ahead, {});
+  ahead.idle(work(ahead, {}));
   ahead.stalled();
+  expect(ahead.target).toBe(0);
+  // What was observed before does not count any more.
+  ahead.busy(1_000);
+  for (let n = 0; n < 7; n += 1) ahead.ended(1, 1_001);
+  ahead.stalled();
+  ahead.ended(1, 1_002);
   expect(ahead.target).toBe(0);
 });
 

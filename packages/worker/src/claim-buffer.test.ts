@@ -75,6 +75,22 @@ test.each([true, false])("nothing is kept for more than a third of its lease", a
   expect(overdue).toEqual(["a"]);
 });
 
+test("no timer is set where nothing waits, nor a second one for what comes later", () => {
+  const buffer = bufferOf(true);
+  buffer.push(runOf("a"));
+  buffer.shift();
+  buffer.watch();
+  expect(clock.pending).toBe(0);
+  for (const name of ["b", "c"]) {
+    buffer.push(runOf(name));
+    buffer.watch();
+  }
+  expect(clock.pending).toBe(1);
+  buffer.push(runOf("d", 1_000));
+  buffer.watch();
+  expect(clock.pending).toBe(1);
+});
+
 test("a short lease behind a long one is not kept longer for it", async () => {
   const buffer = bufferOf(false);
   buffer.push(runOf("long"));

@@ -60,6 +60,14 @@ test("runs whose claims the store does not list have lost them", async () => {
   expect(lost).toEqual([idOf("b")]);
 });
 
+test("a run that has ended meanwhile has lost nothing, nor one that has been completed in a transaction", async () => {
+  check.check();
+  Object.assign(runs[0] as Run, { hasEnded: true });
+  Object.assign(runs[1] as Run, { completion: "written" });
+  await answer([]);
+  expect(lost).toEqual([]);
+});
+
 test("where the worker holds more claims than were asked for, it asks for more until it has all", async () => {
   check.check();
   const others = Array.from({ length: 1_002 }, (_, n) => staleClaim(`other ${n}`, me));
@@ -94,6 +102,14 @@ test("a look that fails is made again once the store has been heard of, and is t
   expect(lost).toEqual(["a", "b"].map(idOf));
   check.checkIfDue();
   expect(answers).toHaveLength(11);
+});
+
+test("what is answered after a stop says nothing of anybody", async () => {
+  check.check();
+  const stopped = check.stop();
+  await answer([]);
+  await stopped;
+  expect(lost).toEqual([]);
 });
 
 test("without a reason it does not look, nor after a stop", async () => {

@@ -263,6 +263,24 @@ describe("when there is nothing to do", () => {
     expect(times()).toEqual([0, 10_000]);
   });
 
+  test("and then it sleeps for as long as that look says", async () => {
+    loop.start();
+    await clock.advance(10_000);
+    loop.wake();
+    await clock.advance(30_000);
+    expect(times()).toEqual([0, 10_000, 40_000]);
+  });
+
+  test("nothing is asked before it is started", async () => {
+    loop.wake();
+    loop.roomMade();
+    await clock.settle();
+    expect(requests).toEqual([]);
+    loop.start();
+    await clock.settle();
+    expect(times()).toEqual([0]);
+  });
+
   test("a burst of wake-ups makes it look once", async () => {
     loop.start();
     await clock.settle();
@@ -427,6 +445,26 @@ describe("when the database fails", () => {
     expect(requests.length - before).toBeLessThanOrEqual(5);
   });
 
+  test("a wake-up is followed at once where the error is 250 ms old, and then if it is not", async () => {
+    answer = () => {
+      throw outage();
+    };
+    loop.start();
+    await clock.advance(9_000);
+    const last = times().at(-1) ?? 0;
+    loop.wake();
+    await clock.settle();
+    const first = Math.max(9_000, last + 250);
+    await clock.advance(first - 9_000);
+    expect(times().at(-1)).toBe(first);
+    await clock.advance(10);
+    loop.wake();
+    await clock.advance(239);
+    expect(times().at(-1)).toBe(first);
+    await clock.advance(1);
+    expect(times().at(-1)).toBe(first + 250);
+  });
+
   test("after a lost answer, what it may have claimed is looked for before the next claim", async () => {
     const order: string[] = [];
     answerLost = async () => {
@@ -565,6 +603,19 @@ describe("a stop", () => {
     await clock.advance(15_000);
     await loop.lookForUnknown();
     expect(loop.mayHoldUnknown).toBe(false);
+  });
+
+  test("leaves no timer where the claim in flight fails", async () => {
+    const pending: Deferred<ClaimResult> = deferred();
+    answer = () => pending.promise;
+    loop.start();
+    await clock.settle();
+    const stopped = loop.stop();
+    pending.reject(new VenturiError("database", "gone", { isRetryable: true }));
+    await stopped;
+    await clock.settle();
+    expect(clock.pending).toBe(0);
+    expect(loop.mayHoldUnknown).toBe(true);
   });
 
   test("waits for the claim in flight, whose jobs are handed on", async () => {

@@ -13,6 +13,7 @@ import type { Run } from "./run.ts";
 import { Slots } from "./slots.ts";
 import { ManualClock } from "./testing/manual-clock.ts";
 import { type Deferred, deferred } from "./testing/signals.ts";
+import { staleClaim } from "./testing/stale-claims.ts";
 import { Worker } from "./worker.ts";
 
 const Task = defineTask({ kind: "t", payload: v.object({ n: v.number() }) });
@@ -94,6 +95,12 @@ function dispatching(concurrency: number, isAuto: boolean) {
   const handling = new Set<string>();
   const came = new Map<string, string[]>();
   const faults: string[] = [];
+  /** When the last beat was sent that succeeded; null: just now, always. */
+  const beats: { lastAt: number | null } = { lastAt: null };
+  /** Until when claims that did not start may be undone. */
+  const undoUntil: number[] = [];
+  /** Claims whose leases ended while their handlers went on. */
+  const overdue: string[] = [];
   let isStopped = false;
   const note = ({ id, runCount }: ClaimedJob, what: string) => {
     const claim = `${id}/${runCount}`;
@@ -140,13 +147,17 @@ function dispatching(concurrency: number, isAuto: boolean) {
   const leases = new LeaseKeeper<Run>({
     clock,
     onEnding: (run) => dispatcher.leaseEnding(run),
-    onOverdue: ({ job }) => slots.bar(job.id),
+    onOverdue: ({ job }) => {
+      slots.bar(job.id);
+      overdue.push(`${job.id}/${job.runCount}`);
+    },
   });
+  const ahead = new ClaimAhead(isAuto ? "auto" : 8, concurrency);
   const dispatcher: Dispatcher = new Dispatcher({
     registry,
     slots,
     leases,
-    ahead: new ClaimAhead(isAuto ? "auto" : 8, concurrency),
+    ahead,
     events: new WorkerEvents({ worker: "w", clock, logger: silentLogger }),
     logger: silentLogger,
     services: {
@@ -156,14 +167,29 @@ function dispatching(concurrency: number, isAuto: boolean) {
       extendLease: () => Promise.reject(new Error("not here")),
       complete: () => Promise.reject(new Error("not here")),
     },
-    lastBeatAt: () => clock.now(),
+    lastBeatAt: () => beats.lastAt ?? clock.now(),
     workerTimeoutMs: 60_000,
     panicPolicy: "retry",
     state: undefined,
     onEnd: ({ job }, { type }) => note(job, type),
-    onUnstarted: (job) => note(job, "unstarted"),
+    onUnstarted: (job, leaseEndsAt) => {
+      note(job, "unstarted");
+      undoUntil.push(leaseEndsAt);
+    },
   });
-  return { clock, slots, registry, dispatcher, goingOn, came, faults };
+  return {
+    clock,
+    slots,
+    registry,
+    ahead,
+    dispatcher,
+    goingOn,
+    came,
+    faults,
+    overdue,
+    undoUntil,
+    beats,
+  };
 }
 
 const kinds = ["plain", "capped", "decoded later"] as const;
@@ -196,15 +222,231 @@ const anyStep = fc.oneof(
   { weight: 3, arbitrary: fc.record({ step: fc.constant("settle" as const) }) },
 );
 
-test("handlers of a batch that is to wait for the next claim are called after whatever is ready now", async () => {
-  const { clock, dispatcher, came } = dispatching(4, true);
-  const jobs = ["1", "2"].map(
+/** Jobs as a claim brings them, whose handlers return at once unless told otherwise. */
+const jobsOf = (
+  ids: readonly string[],
+  {
+    kind = "plain",
+    deed = "returns",
+    leaseMs = 60_000,
+  }: Partial<Pick<Payload, "deed"> & Pick<ClaimedJob, "kind" | "leaseMs">> = {},
+) =>
+  ids.map(
     (id): ClaimedJob => ({
-      ...{ id, kind: "plain", priority: "normal", runCount: 1, failureCount: 0, latencyMs: 0 },
-      ...{ carry: null, headers: null, leaseMs: 60_000, leaseExpiresAt: new Date(60_000) },
-      payload: JSON.stringify({ deed: "returns", claim: `${id}/1` }),
+      ...{ id, kind, priority: "normal", runCount: 1, failureCount: 0, latencyMs: 0 },
+      ...{ carry: null, headers: null, leaseMs, leaseExpiresAt: new Date(leaseMs) },
+      payload: JSON.stringify({ deed, claim: `${id}/1` }),
     }),
   );
+
+test("handlers of a batch are called at once", () => {
+  const { clock, dispatcher, came } = dispatching(4, true);
+  const jobs = jobsOf(["1", "2"]);
+  const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
+  dispatcher.start({ ...batch, startsAfterNext: false });
+  expect([...came]).toEqual(jobs.map(({ id }) => [`${id}/1`, ["completed"]]));
+});
+
+test("handlers that end with their call are called for two milliseconds, then whatever is ready has its turn", async () => {
+  const { clock, dispatcher, came } = dispatching(4, true);
+  const jobs = jobsOf(["1", "2", "3"], { deed: "takes long" });
+  const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
+  dispatcher.start({ ...batch, startsAfterNext: false });
+  expect(came.size).toBe(1);
+  let cameBefore = 0;
+  clock.soon(() => {
+    cameBefore = came.size;
+  });
+  await clock.settle();
+  expect(cameBefore).toBeLessThan(3);
+  expect(came.size).toBe(3);
+});
+
+test("says of each job, and of each claim, whether it waits for a slot", () => {
+  const { clock, dispatcher } = dispatching(1, false);
+  const jobs = jobsOf(["1", "2", "3"], { deed: "goes on" });
+  const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
+  dispatcher.start({ ...batch, startsAfterNext: false });
+  expect(["1", "2", "3", "4"].map((id) => dispatcher.isWaitingFor(id))).toEqual([
+    false,
+    true,
+    true,
+    false,
+  ]);
+  const claimed = (jobId: string, runCount: number) => staleClaim(jobId, 1, { jobId, runCount });
+  expect(dispatcher.isWaiting(claimed("2", 1))).toBe(true);
+  expect(dispatcher.isWaiting(claimed("2", 2))).toBe(false);
+  expect(dispatcher.isWaiting(claimed("1", 1))).toBe(false);
+});
+
+test("a slot that has become free is taken at once by what waits", async () => {
+  const { clock, dispatcher, goingOn } = dispatching(1, false);
+  const jobs = jobsOf(["1", "2"], { deed: "goes on" });
+  const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
+  dispatcher.start({ ...batch, startsAfterNext: false });
+  await clock.settle();
+  expect([...goingOn.keys()]).toEqual(["1/1"]);
+  goingOn.get("1/1")?.resolve(undefined);
+  for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+  expect([...goingOn.keys()]).toEqual(["2/1"]);
+});
+
+test("a stop leaves no timer for what waited", async () => {
+  const { clock, dispatcher } = dispatching(1, false);
+  const jobs = jobsOf(["1", "2"], { deed: "goes on" });
+  const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
+  dispatcher.start({ ...batch, startsAfterNext: false });
+  await clock.settle();
+  dispatcher.stop(new VenturiError("shutdown", "over"));
+  // That of the lease of the one that runs.
+  expect(clock.pending).toBe(1);
+});
+
+test("what a claim brings that was sent before others took this worker for dead is undone", async () => {
+  const { clock, dispatcher, came } = dispatching(4, true);
+  const sentAt = clock.now();
+  clock.standStill(10);
+  dispatcher.takenForDead();
+  const before = { jobs: jobsOf(["1"]), sentAt, receivedAt: clock.now() };
+  dispatcher.start({ ...before, startsAfterNext: false });
+  expect([...came]).toEqual([["1/1", ["unstarted"]]]);
+  clock.standStill(10);
+  const since = { jobs: jobsOf(["2"]), sentAt: clock.now(), receivedAt: clock.now() };
+  dispatcher.start({ ...since, startsAfterNext: false });
+  expect(came.get("2/1")).toEqual(["completed"]);
+});
+
+test("a claim that waits for a slot is undone after a third of its lease", async () => {
+  const { clock, dispatcher, came } = dispatching(1, false);
+  const jobs = jobsOf(["1", "2"], { deed: "goes on" });
+  const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
+  dispatcher.start({ ...batch, startsAfterNext: false });
+  await clock.advance(19_990);
+  expect([...came]).toEqual([]);
+  await clock.advance(20);
+  expect([...came]).toEqual([["2/1", ["unstarted"]]]);
+});
+
+test("what handlers took is observed, so that more is claimed ahead where they are short", () => {
+  const { clock, ahead, dispatcher } = dispatching(4, true);
+  const jobs = jobsOf(Array.from({ length: 8 }, (_, n) => `${n}`));
+  const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
+  dispatcher.start({ ...batch, startsAfterNext: false });
+  expect(ahead.target).toBeGreaterThan(0);
+});
+
+test("a run that has lost its claim is told so, and its job is not claimed while its handler goes on", async () => {
+  const { clock, slots, dispatcher, goingOn } = dispatching(1, true);
+  const jobs = jobsOf(["1"], { deed: "goes on" });
+  const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
+  dispatcher.start({ ...batch, startsAfterNext: false });
+  const [run] = dispatcher.runs() as [Run];
+  dispatcher.claimLost(run);
+  expect(run.hasLostClaim).toBe(true);
+  expect(run.abortReason).toMatchObject({ code: "claim-lost" });
+  expect(slots.barred()).toEqual(["1"]);
+  goingOn.get("1/1")?.resolve(undefined);
+  await clock.settle();
+  expect(slots.barred()).toEqual([]);
+});
+
+test("a run that has ended is not told of its claim any more", async () => {
+  const { clock, dispatcher, goingOn } = dispatching(1, true);
+  const jobs = jobsOf(["1"], { deed: "goes on" });
+  const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
+  dispatcher.start({ ...batch, startsAfterNext: false });
+  const [run] = dispatcher.runs() as [Run];
+  goingOn.get("1/1")?.resolve(undefined);
+  await clock.settle();
+  dispatcher.claimLost(run);
+  expect(run.abortReason).toBeNull();
+});
+
+test("a second claim of a job whose handler goes on is undone, and no third is asked for meanwhile", () => {
+  const { clock, slots, dispatcher, came, undoUntil } = dispatching(2, true);
+  const [job] = jobsOf(["1"], { deed: "goes on" }) as [ClaimedJob];
+  const jobs = [job, { ...job, runCount: 2 }];
+  const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
+  dispatcher.start({ ...batch, startsAfterNext: false });
+  expect([...came]).toEqual([["1/2", ["unstarted"]]]);
+  expect(slots.barred()).toEqual(["1"]);
+  dispatcher.start({ ...batch, jobs: [{ ...job, runCount: 3 }], startsAfterNext: false });
+  expect(came.get("1/3")).toEqual(["unstarted"]);
+  // It is tried until their leases end.
+  expect(undoUntil).toEqual([clock.now() + 60_000, clock.now() + 60_000]);
+});
+
+test("a claim whose lease has ended while it waited for a slot is undone", async () => {
+  const { clock, dispatcher, goingOn, came } = dispatching(1, false);
+  const jobs = [...jobsOf(["1"], { deed: "goes on" }), ...jobsOf(["2"], { leaseMs: 100 })];
+  const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
+  dispatcher.start({ ...batch, startsAfterNext: false });
+  clock.standStill(100);
+  goingOn.get("1/1")?.resolve(undefined);
+  await clock.settle();
+  expect(came.get("2/1")).toEqual(["unstarted"]);
+});
+
+test("what was claimed before the process stood still for its worker timeout is undone, what is claimed since is not", async () => {
+  const { clock, dispatcher, goingOn, came, beats } = dispatching(1, false);
+  beats.lastAt = clock.now();
+  const start = (jobs: readonly ClaimedJob[]) => {
+    const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
+    dispatcher.start({ ...batch, startsAfterNext: false });
+  };
+  const leaseMs = 900_000;
+  start([...jobsOf(["1"], { deed: "goes on", leaseMs }), ...jobsOf(["2"], { leaseMs })]);
+  clock.standStill(60_001);
+  start(jobsOf(["3"], { leaseMs }));
+  goingOn.get("1/1")?.resolve(undefined);
+  await clock.settle();
+  expect(came.get("2/1")).toEqual(["unstarted"]);
+  expect(came.get("3/1")).toEqual(["completed"]);
+});
+
+test("the lease of a handler that goes on is watched until that has ended", async () => {
+  const { clock, dispatcher, goingOn, overdue } = dispatching(2, true);
+  const jobs = jobsOf(["1", "2"], { deed: "goes on" });
+  const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
+  dispatcher.start({ ...batch, startsAfterNext: false });
+  goingOn.get("1/1")?.resolve(undefined);
+  const [, two] = dispatcher.runs();
+  await clock.advance(59_000);
+  expect(two?.abortReason).toMatchObject({ code: "lease-ended" });
+  expect(overdue).toEqual([]);
+  await clock.advance(1_000);
+  expect(overdue).toEqual(["2/1"]);
+});
+
+test("a job that is still being decoded when the worker gives up is handed back: its handler never ran", async () => {
+  const { clock, dispatcher, came } = dispatching(4, true);
+  const jobs = jobsOf(["1"], { kind: "decoded later" });
+  const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
+  dispatcher.start({ ...batch, startsAfterNext: false });
+  dispatcher.stop(new VenturiError("shutdown", "over"));
+  dispatcher.release();
+  expect([...came]).toEqual([["1/1", ["unstarted"]]]);
+  await clock.settle();
+  expect([...came]).toEqual([["1/1", ["unstarted"]]]);
+});
+
+test("a handler that goes on when the worker gives up is released, and what it comes to is dropped", async () => {
+  const { clock, dispatcher, goingOn, came } = dispatching(4, true);
+  const jobs = jobsOf(["1"], { deed: "goes on" });
+  const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
+  dispatcher.start({ ...batch, startsAfterNext: false });
+  dispatcher.stop(new VenturiError("shutdown", "over"));
+  dispatcher.release();
+  dispatcher.release();
+  expect([...came]).toEqual([["1/1", ["released"]]]);
+  goingOn.get("1/1")?.resolve(undefined);
+  await clock.settle();
+  expect([...came]).toEqual([["1/1", ["released"]]]);
+});
+
+test("handlers of a batch that is to wait for the next claim are called after whatever is ready now", async () => {
+  const { clock, dispatcher, came } = dispatching(4, true);
+  const jobs = jobsOf(["1", "2"]);
   const batch = { jobs, sentAt: clock.now(), receivedAt: clock.now() };
   dispatcher.start({ ...batch, startsAfterNext: true });
   expect(came.size).toBe(0);

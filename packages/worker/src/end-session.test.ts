@@ -1,4 +1,4 @@
-import { defineTask } from "@venturi/core";
+import { defineTask, VenturiError } from "@venturi/core";
 import { Queue } from "@venturi/queue";
 import { MemoryStore } from "@venturi/testing";
 import * as v from "valibot";
@@ -59,6 +59,78 @@ describe("a subscription that cannot be closed", () => {
       message: "could not stop listening for notifications",
       fields: { error: "UNLISTEN failed" },
     });
+  });
+});
+
+test("a handler that waits for its lease to be extended is told once its worker has stopped", async () => {
+  await new Queue(store).enqueue(Task({}));
+  let isAsked = false;
+  let told: unknown;
+  const deaf = wrapStore(store, () => ({
+    extendLease: () => {
+      isAsked = true;
+      return new Promise<never>(() => undefined);
+    },
+  }));
+  const worker = new Worker(deaf, { shutdownTimeout: 0 }).register(Task, async (_, ctx) => {
+    await ctx.extendLease("1m").catch((error: unknown) => {
+      told = error;
+    });
+  });
+  const ended = worker.run();
+  await until(() => isAsked);
+  await worker.stop();
+  expect(await ended).toEqual({ unreleased: [] });
+  await until(() => told !== undefined);
+  expect(told).toMatchObject({ code: "shutdown" });
+});
+
+describe("a worker goes silent instead of saying goodbye, so that others recover its jobs", () => {
+  test("where it could not settle a run", async () => {
+    const id = await new Queue(store).enqueue(Task({}));
+    let settles = 0;
+    let goodbyes = 0;
+    const deaf = wrapStore(store, (plain) => ({
+      settle: () => {
+        settles += 1;
+        return new Promise<never>(() => undefined);
+      },
+      stopWorker: (request) => {
+        goodbyes += 1;
+        return plain.stopWorker(request);
+      },
+    }));
+    const worker = new Worker(deaf, { shutdownTimeout: 0 }).register(Task, () => undefined);
+    const ended = worker.run();
+    await until(() => settles > 0);
+    await worker.stop();
+    expect(await ended).toEqual({ unreleased: [id] });
+    expect(goodbyes).toBe(0);
+  });
+
+  test("where a claim's answer was lost, and the store cannot be asked what it holds", async () => {
+    const gone = async () => {
+      throw new VenturiError("database", "gone", { isRetryable: true });
+    };
+    let claims = 0;
+    let goodbyes = 0;
+    const deaf = wrapStore(store, (plain) => ({
+      claim: () => {
+        claims += 1;
+        return gone();
+      },
+      findStale: gone,
+      stopWorker: (request) => {
+        goodbyes += 1;
+        return plain.stopWorker(request);
+      },
+    }));
+    const worker = new Worker(deaf).register(Task, () => undefined);
+    const ended = worker.run();
+    await until(() => claims > 0);
+    await worker.stop();
+    expect(await ended).toEqual({ unreleased: [] });
+    expect(goodbyes).toBe(0);
   });
 });
 

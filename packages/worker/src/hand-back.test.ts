@@ -11,13 +11,14 @@ const jobId = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
 async function handingBack(leaseMs: number, logger: Logger = silentLogger) {
   const clock = new ManualClock();
   const answer = deferred<readonly SettleVerdict[]>();
+  const dropped: UnstartedClaim[] = [];
   const handBack = new HandBack({
     store: { handBack: async () => ({ verdicts: await answer.promise }) },
     worker: 1,
     clock,
     logger,
     onHandedBack: () => undefined,
-    onDropped: () => undefined,
+    onDropped: (claim) => dropped.push(claim),
   });
   const claim: UnstartedClaim = {
     jobId,
@@ -28,7 +29,7 @@ async function handingBack(leaseMs: number, logger: Logger = silentLogger) {
   };
   handBack.handBack(claim);
   await clock.settle();
-  return { clock, answer, handBack };
+  return { clock, answer, handBack, dropped };
 }
 
 test("a claim is being undone from when it is handed back until the store has answered", async () => {
@@ -52,7 +53,7 @@ test("a claim whose lease has ended is still being undone while the store has no
 
 test("a claim that the store refuses to take back is told of, once, until its lease has ended", async () => {
   const { logger, records } = recordingLogger();
-  const { clock, answer, handBack } = await handingBack(60_000, logger);
+  const { clock, answer, handBack, dropped } = await handingBack(60_000, logger);
   answer.reject(new VenturiError("database", "check violated", { sqlState: "23514" }));
   await clock.advance(59_000);
   expect(records.filter(({ level }) => level === "error")).toEqual([
@@ -63,6 +64,9 @@ test("a claim that the store refuses to take back is told of, once, until its le
     },
   ]);
   expect(handBack.isUndoing({ jobId, runCount: 2 })).toBe(true);
+  expect(dropped).toEqual([]);
   await clock.advance(61_000);
   expect(handBack.size).toBe(0);
+  expect(handBack.isUndoing({ jobId, runCount: 2 })).toBe(false);
+  expect(dropped).toMatchObject([{ jobId, runCount: 2 }]);
 });

@@ -3,6 +3,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { type Beat, Heartbeat } from "./heartbeat.ts";
 import { ManualClock } from "./testing/manual-clock.ts";
 import { recordingLogger } from "./testing/recording-logger.ts";
+import { deferred } from "./testing/signals.ts";
 
 const longUp = 1_000_000_000;
 const quiet: BeatResult = { silent: [], nextSuspectMs: null, serverUpMs: longUp };
@@ -11,7 +12,7 @@ let clock: ManualClock;
 let sentAt: number[];
 let beats: Beat[];
 let published: number[];
-let answer: () => BeatResult;
+let answer: () => BeatResult | Promise<BeatResult>;
 
 const outage = (): BeatResult => {
   throw new VenturiError("database", "gone", { isRetryable: true });
@@ -64,6 +65,18 @@ describe("how often", () => {
     expect(sentAt).toEqual([0, interval, 2 * interval, 3 * interval]);
   });
 
+  test("counted from sending to sending, so that a slow answer does not make a worker look silent", async () => {
+    const answered = deferred<BeatResult>();
+    answer = () => answered.promise;
+    const started = heartbeat().start();
+    await clock.advance(2_000);
+    answer = () => quiet;
+    answered.resolve(quiet);
+    await started;
+    await clock.advance(8_000);
+    expect(sentAt).toEqual([0, 5_000, 10_000]);
+  });
+
   test("sooner, at the moment the nearest worker becomes suspect", async () => {
     answer = () => (sentAt.length === 1 ? { ...quiet, nextSuspectMs: 700 } : quiet);
     await heartbeat().start();
@@ -97,6 +110,8 @@ describe("how often", () => {
     await clock.advance(1_000);
     expect(published).toEqual([900_000, 3_000, 3_000]);
     expect(sentAt).toEqual([0, 0, 1_000]);
+    await clock.advance(5_000);
+    expect(sentAt).toEqual([0, 0, 1_000, 2_000, 3_000, 4_000, 5_000, 6_000]);
   });
 
   test("one that fails is made again soon, with growing waits, so that a worker is heard of soon after an outage", async () => {
@@ -108,6 +123,18 @@ describe("how often", () => {
     await clock.advance(10_000);
     expect(sentAt).toEqual([0, 250, 750, 1_750, 3_750, 5_750, 7_750, 12_750]);
     expect(beats).toHaveLength(2);
+  });
+
+  test("after one that succeeded the waits begin anew", async () => {
+    answer = outage;
+    await heartbeat().start();
+    await clock.advance(2_000);
+    answer = () => quiet;
+    await clock.advance(2_000);
+    expect(sentAt).toEqual([0, 250, 750, 1_750, 3_750]);
+    answer = outage;
+    await clock.advance(6_000);
+    expect(sentAt.slice(5)).toEqual([8_750, 9_000, 9_500]);
   });
 
   test("one that fails is made again no later than the next would have been", async () => {
@@ -190,6 +217,18 @@ describe("whether claims that are not overdue may be taken from a dead worker", 
     // More often than usual meanwhile, and as ever once it has been taken from.
     expect(sentAt).toEqual([65_000, 65_750, 66_500, 67_250, 68_000]);
     expect(allowed()).toEqual([false, false, false, false, true]);
+  });
+
+  test("also where answers are slow: the beats of those who wait count from sending to sending", async () => {
+    await heartbeat().start();
+    await clock.advance(60_000);
+    sentAt = [];
+    answer = () => {
+      clock.standStill(300);
+      return dead(3_000)();
+    };
+    await clock.advance(6_500);
+    expect(sentAt).toEqual([65_000, 65_750, 66_500]);
   });
 
   test("at once where beats often fail to be on time, but never for half of it", async () => {
@@ -325,6 +364,15 @@ describe("whether others took this worker for dead", () => {
     ]);
   });
 
+  test("yes, where its first beat was answered too late", async () => {
+    answer = outage;
+    await heartbeat().start();
+    await clock.advance(31_000);
+    answer = () => quiet;
+    await clock.advance(2_000);
+    expect(beats[0]?.wasSilent).toBe(true);
+  });
+
   test("no, after a shorter silence", async () => {
     await heartbeat().start();
     answer = outage;
@@ -342,4 +390,21 @@ test("after a stop there is no beat and no timer", async () => {
   expect(clock.pending).toBe(0);
   await clock.advance(60_000);
   expect(sentAt).toEqual([0]);
+});
+
+test("a stop waits for the beat on its way, which nobody is told of, and leaves no timer", async () => {
+  const answered = deferred<BeatResult>();
+  answer = () => answered.promise;
+  const service = heartbeat();
+  void service.start();
+  let isStopped = false;
+  const stopped = service.stop().then(() => {
+    isStopped = true;
+  });
+  await clock.settle();
+  expect(isStopped).toBe(false);
+  answered.resolve(quiet);
+  await stopped;
+  expect(clock.pending).toBe(0);
+  expect(beats).toEqual([]);
 });

@@ -48,6 +48,16 @@ test("a hand-back that begins late leaves a newer claim", () => {
   expect(held.knows(claimOf(2, 5_000))).toBe(true);
 });
 
+test("of two claims the one with more runs counts, also where its lease is shorter", () => {
+  const first = claimOf(1, 900_000);
+  const second = claimOf(2, 5_000);
+  held.add(first);
+  held.add(second);
+  held.undo(first);
+  expect(held.knows(second)).toBe(true);
+  expect(held.knows(first)).toBe(false);
+});
+
 test("the end of a run leaves a newer claim", () => {
   held.add(claimOf(2, 5_000));
   held.remove("a", 1);
@@ -56,10 +66,19 @@ test("the end of a run leaves a newer claim", () => {
   expect(held.size).toBe(0);
 });
 
+test("a claim is known also where only its claiming said when its lease ends", () => {
+  held.undo(claimOf(1, 5_000));
+  expect(held.knows({ jobId: "a", runCount: 1 })).toBe(true);
+  held.removeUndone({ jobId: "a", runCount: 1 });
+  expect(held.size).toBe(0);
+});
+
 test("a store that does not say when leases end is taken at its run counts", () => {
   const claim = { jobId: "a", runCount: 1 };
   held.undo(claim);
   expect(held.knows(claim)).toBe(true);
+  held.removeUndone({ ...claim, runCount: 0 });
+  expect(held.size).toBe(1);
   held.removeUndone(claim);
   expect(held.size).toBe(0);
 });

@@ -72,6 +72,21 @@ test("a lease is counted from before the request was sent, and is over for certa
   expect(run.overdueAt - start).toBe(13_000);
 });
 
+test("a longer lease moves both ends", async () => {
+  const held: Deferred<readonly ExtendLeaseResult[]> = deferred();
+  answer = () => held.promise;
+  const run = runOf("a");
+  const start = clock.now();
+  await clock.advance(1_000);
+  void extender.extend(run, 60_000);
+  await clock.advance(2_000);
+  held.resolve([{ ...applied, leaseMs: 60_000 }]);
+  await clock.settle();
+  expect(run.leaseEndsAt - start).toBe(61_000);
+  expect(run.overdueAt - start).toBe(63_000);
+  expect(run.leaseMs).toBe(60_000);
+});
+
 test("calls of one turn share a statement, and those during a statement the next", async () => {
   const held: Deferred<readonly ExtendLeaseResult[]> = deferred();
   answer = () => held.promise;

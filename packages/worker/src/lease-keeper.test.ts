@@ -70,6 +70,18 @@ test("a shorter lease that comes later is announced first", async () => {
   expect(events).toEqual(["short ending", "short overdue", "long ending", "long overdue"]);
 });
 
+test("what comes after all others are over is watched as well", async () => {
+  keeper.watch(runOf("a", 1_000));
+  await clock.advance(2_000);
+  const released = runOf("b", 1_000);
+  keeper.watch(released);
+  keeper.release(released);
+  await clock.advance(2_000);
+  keeper.watch(runOf("c", 1_000));
+  await clock.advance(2_000);
+  expect(events).toEqual(["a ending", "a overdue", "c ending", "c overdue"]);
+});
+
 describe("there is one timer", () => {
   test("for any number of runs", async () => {
     for (let i = 0; i < 1_000; i += 1) keeper.watch(runOf(`${i}`, 1_000 + i));

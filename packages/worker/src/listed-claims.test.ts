@@ -1,4 +1,4 @@
-import type { JobId, StaleClaim } from "@venturi/core";
+import type { FindStaleRequest, JobId, StaleClaim } from "@venturi/core";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { UnstartedClaim } from "./hand-back.ts";
 import { HeldClaims } from "./held-claims.ts";
@@ -7,6 +7,8 @@ import { ManualClock } from "./testing/manual-clock.ts";
 import { idOf, staleClaim } from "./testing/stale-claims.ts";
 
 const worker = 7;
+
+const clock = new ManualClock();
 
 let listed: StaleClaim[];
 let held: HeldClaims;
@@ -21,7 +23,14 @@ beforeEach(() => {
 });
 
 const store = {
-  findStale: async ({ limit }: { limit: number }) => ({ claims: listed.slice(0, limit) }),
+  findStale: async ({ holders, orphans, limit }: FindStaleRequest) => {
+    // All of this worker's, whose leases have not ended, and nobody else's.
+    expect({ holders, orphans }).toEqual({
+      holders: [{ worker, overdueOnly: false }],
+      orphans: false,
+    });
+    return { claims: listed.slice(0, limit) };
+  },
 };
 const claimOf = (name: string, leaseEndsMs = 1_000, runCount = 1) =>
   staleClaim(name, worker, { runCount, leaseExpiresAt: new Date(leaseEndsMs) });
@@ -30,7 +39,7 @@ const look = () =>
   undoUnknownClaims({
     store,
     worker,
-    clock: new ManualClock(),
+    clock,
     isKnown: (claim) => held.knows(claim),
     isHere: (jobId) => here.has(jobId),
     leaseMsOf: () => 60_000,
@@ -49,6 +58,12 @@ describe("claims that nobody was told of", () => {
     held.add(jobOf("a"));
     expect(await look()).toBe(true);
     expect(handedBack).toMatchObject([{ jobId: idOf("b"), runCount: 1, kind: null }]);
+  });
+
+  test("are handed back until recovery takes over: within the lease of their kind", async () => {
+    listed = [claimOf("a")];
+    await look();
+    expect(handedBack[0]?.leaseEndsAt).toBe(clock.now() + 60_000);
   });
 
   test("are found however many there are", async () => {

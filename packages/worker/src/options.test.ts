@@ -76,7 +76,8 @@ describe("durations", () => {
 
 describe("numbers", () => {
   test("concurrency is a whole number of at least 1", () => {
-    expect(resolveWorkerOptions({ concurrency: 16 }).concurrency).toBe(16);
+    for (const concurrency of [1, 16, 2 ** 31 - 1])
+      expect(resolveWorkerOptions({ concurrency }).concurrency).toBe(concurrency);
     for (const concurrency of [
       0,
       -1,
@@ -135,6 +136,7 @@ describe("everything else", () => {
 
   test("a name is text that the database can store", () => {
     expect(resolveWorkerOptions({ name: "mail-1" }).name).toBe("mail-1");
+    expect(resolveWorkerOptions({ name: "x".repeat(200) }).name).toHaveLength(200);
     for (const name of ["", "  ", "a\u0000", "\ud800", "x".repeat(201), 5]) {
       expect(refused({ name })).toBe("name");
     }

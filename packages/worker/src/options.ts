@@ -158,9 +158,6 @@ export function resolveWorkerOptions<State>(
 }
 
 function checkOptions<State>(options: WorkerOptions<State>): ResolvedWorkerOptions<State> {
-  if (typeof options !== "object" || options === null || Array.isArray(options)) {
-    throw invalidArgument("options", `are ${show(options)}`, "pass an object, or nothing");
-  }
   checkMembers("options", options, known, "a worker");
   const pick = <Name extends Known>(name: Name): (typeof defaults)[Name] => {
     const given = (options as WorkerOptions)[name];

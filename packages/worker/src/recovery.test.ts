@@ -27,8 +27,13 @@ let stale: StaleClaim[];
 let lookedFor: Promise<void>;
 let scans: { readonly at: number; readonly request: FindStaleRequest }[];
 let recovered: Recovery[];
+/** What was told of as recovered, and how often it was said that jobs are pending again. */
+let told: StaleClaim[];
+let pendingAgain: number;
 let ownDone: string[];
 let stillHeld: Set<string>;
+/** How often the store was asked which claims of its own it still holds. */
+let askedForHeld: number;
 let refuse: (recoveries: readonly Recovery[]) => void;
 let apply: (recovery: Recovery) => boolean;
 let service: RecoveryService;
@@ -41,8 +46,11 @@ beforeEach(() => {
   lookedFor = Promise.resolve();
   scans = [];
   recovered = [];
+  told = [];
+  pendingAgain = 0;
   ownDone = [];
   stillHeld = new Set();
+  askedForHeld = 0;
   refuse = () => undefined;
   apply = () => true;
   service = recovery();
@@ -80,8 +88,14 @@ function recovery({ sweepsFirst = false, random = (): number => 0.5 } = {}): Rec
     sweepsFirst,
     random,
     backoffOf: () => new Backoff(),
-    onRecovered: () => undefined,
-    stillHeld: async (claims) => claims.filter(({ jobId }) => stillHeld.has(jobId)),
+    onRecovery: (claim) => told.push(claim),
+    onRecovered: () => {
+      pendingAgain += 1;
+    },
+    stillHeld: async (claims) => {
+      askedForHeld += 1;
+      return claims.filter(({ jobId }) => stillHeld.has(jobId));
+    },
     onOwnDone: ({ jobId }) => ownDone.push(jobId),
   });
 }
@@ -187,7 +201,7 @@ describe("whose claims are looked for", () => {
     await clock.advance(2_000);
     expect(scans).toHaveLength(2);
     silent();
-    await clock.advance(2_000);
+    await clock.advance(20_000);
     expect(scans).toHaveLength(2);
     service.report({ silent: [], others: 0 });
     silent();
@@ -204,6 +218,43 @@ describe("whose claims are looked for", () => {
       [120_000, true],
     ]);
   });
+});
+
+test("of its own claims the slow sweep takes only overdue ones: the others are held by whoever sweeps", async () => {
+  stale = [
+    claimOf("a", { holder: me, overdue: true }),
+    claimOf("b", { holder: me, overdue: false }),
+  ];
+  await service.start();
+  expect(holdersOf(0)).toEqual([{ worker: me, overdueOnly: true }]);
+  expect(recovered.map(({ jobId }) => jobId)).toEqual([idOf("a")]);
+});
+
+test("the slow sweep takes no more than a hundredth of the time", async () => {
+  const found = deferred();
+  lookedFor = found.promise;
+  const started = service.start();
+  await clock.advance(2_000);
+  found.resolve();
+  await started;
+  await clock.advance(199_999);
+  expect(scans).toHaveLength(1);
+  await clock.advance(1);
+  expect(scans).toHaveLength(2);
+});
+
+test("of what a look found only what was recovered is told, and nothing where nothing was", async () => {
+  await service.start();
+  stale = ["a", "b", "c"].map((name) => claimOf(name));
+  apply = ({ jobId }) => jobId === idOf("b");
+  silent();
+  await clock.advance(1_000);
+  expect(told.map(({ jobId }) => jobId)).toEqual([idOf("b")]);
+  expect(pendingAgain).toBe(1);
+  await clock.advance(10_000);
+  expect(scans.length).toBeGreaterThan(2);
+  expect(told).toHaveLength(1);
+  expect(pendingAgain).toBe(1);
 });
 
 describe("with others that live, the slow sweep", () => {
@@ -229,6 +280,16 @@ describe("with others that live, the slow sweep", () => {
     await clock.advance(30_000);
     // What was left of its wait of half a round of 100, by a hundredth.
     expect(scanned()).toEqual([30_990]);
+  });
+
+  test("takes over its part of the work of those that have gone", async () => {
+    hear(99);
+    await service.start();
+    await clock.advance(1_000_000);
+    hear(49);
+    await clock.advance(1_000_000);
+    // It would have come after half a round of 100, at 3,000,000: what was left is halved.
+    expect(scanned()).toEqual([2_000_000]);
   });
 
   test("comes no more often because one other comes and goes", async () => {
@@ -299,6 +360,17 @@ describe("with others that live, a silent worker", () => {
     },
   );
 
+  test("is looked at for the first time by one of them after the other, 250 ms apart on average", async () => {
+    await service.start();
+    await clock.advance(10_000);
+    // Of five others one is silent, so that five look, this one in the middle of them.
+    suspects({ [other]: 60_000 }, 5);
+    await clock.advance(499);
+    expect(scans).toHaveLength(1);
+    await clock.advance(1);
+    expect(scans).toHaveLength(2);
+  });
+
   test("that was killed long ago and may be silent for ever does not make the living look more often", async () => {
     service = recovery({ random: () => 0.5 });
     hear(10);
@@ -314,6 +386,20 @@ describe("with others that live, a silent worker", () => {
   });
 });
 
+test("a dead worker's claims that a slow sweep has recovered are not looked for again", async () => {
+  stale = [claimOf("a")];
+  service = recovery({ sweepsFirst: true });
+  silent();
+  await service.settled();
+  await service.start();
+  await clock.advance(59_000);
+  expect(recovered).toHaveLength(1);
+  const before = scans.length;
+  await clock.advance(600);
+  expect(scans).toHaveLength(before);
+  expect(before).toBeLessThanOrEqual(2);
+});
+
 describe("how often", () => {
   test("at most one scan a second, whatever is reported", async () => {
     await service.start();
@@ -324,6 +410,34 @@ describe("how often", () => {
       await clock.advance(50);
     }
     expect(scans.length).toBeLessThanOrEqual(7);
+  });
+
+  test("a slow sweep that fails is made again with growing waits, up to four seconds", async () => {
+    lookedFor = Promise.reject(new VenturiError("database", "gone", { isRetryable: true }));
+    lookedFor.catch(() => undefined);
+    await service.start();
+    await clock.advance(50_000);
+    // A wait may be shortened by a quarter.
+    expect(scans.length).toBeLessThan(22);
+    lookedFor = Promise.resolve();
+    const before = scans.length;
+    await clock.advance(4_000);
+    expect(scans.slice(before).map(({ request }) => request.orphans)).toEqual([true]);
+  });
+
+  test("a look that fails is made again with growing waits, up to four seconds", async () => {
+    await service.start();
+    lookedFor = Promise.reject(new VenturiError("database", "gone", { isRetryable: true }));
+    lookedFor.catch(() => undefined);
+    const before = scans.length;
+    silent();
+    await clock.advance(50_000);
+    // A wait may be shortened by a quarter.
+    expect(scans.length - before).toBeLessThan(22);
+    lookedFor = Promise.resolve();
+    stale = [claimOf("a")];
+    await clock.advance(4_000);
+    expect(recovered).toHaveLength(1);
   });
 
   test("2,500 stale claims are recovered in three scans, one a second", async () => {
@@ -370,6 +484,24 @@ test("a sweep gets past more bad rows than it reads at once, and does not try th
   await clock.advance(50_000);
   expect(recovered.map(({ jobId }) => jobId)).toEqual([idOf("2500")]);
   expect(tries).toBeLessThan(2 * 2_501 + 10);
+});
+
+test("what the store has refused is tried once more with each slow sweep", async () => {
+  await service.start();
+  stale = [claimOf("a")];
+  let tries = 0;
+  refuse = () => {
+    tries += 1;
+    throw new VenturiError("database", "not now", { sqlState: "P0001" });
+  };
+  silent();
+  await clock.advance(59_000);
+  expect(tries).toBe(1);
+  await clock.advance(60_000);
+  expect(tries).toBe(2);
+  refuse = () => undefined;
+  await clock.advance(60_000);
+  expect(recovered.map(({ jobId }) => jobId)).toEqual([idOf("a")]);
 });
 
 describe("what is said of claims that the store refuses to recover", () => {
@@ -437,6 +569,7 @@ describe("a claim of its own that has become overdue", () => {
     await clock.settle();
     expect(recovered).toMatchObject([{ jobId: idOf("a"), holder: me, outcome: "stale-recovered" }]);
     expect(scans).toHaveLength(1);
+    expect(askedForHeld).toBe(0);
     expect(ownDone).toEqual([idOf("a")]);
   });
 
@@ -533,10 +666,29 @@ test("at the backstop that the claim carried, a recovery is a death", async () =
   expect(recovered[0]?.note).toMatch(/lease ended.*backstop of 3/);
 });
 
-test("after a stop nothing is looked for and no timer is left", async () => {
+test("a stop waits for the look on its way", async () => {
+  const found = deferred();
+  lookedFor = found.promise;
+  void service.start();
+  await clock.settle();
+  let isStopped = false;
+  const stopped = service.stop().then(() => {
+    isStopped = true;
+  });
+  await clock.settle();
+  expect(isStopped).toBe(false);
+  found.resolve();
+  await stopped;
+  expect(clock.pending).toBe(0);
+});
+
+test("after a stop nothing is looked for and no timer is left, whatever is heard", async () => {
   await service.start();
   silent();
   await service.stop();
+  expect(clock.pending).toBe(0);
+  silent();
+  service.recoverOwn(claimOf("a", { holder: me }));
   expect(clock.pending).toBe(0);
   await clock.advance(120_000);
   expect(scans).toHaveLength(1);

@@ -75,6 +75,12 @@ describe("jobs claimed ahead of a slot", () => {
     expect(slots.plan(turn, ahead)).toMatchObject({ limit });
   });
 
+  test("are asked for 2,000 at a time, also where half of them are fewer", () => {
+    const slots = new Slots(4);
+    slots.addKind("a", null);
+    expect(slots.plan(turn, 3_000)).toMatchObject({ limit: 2_000 });
+  });
+
   test("do not keep a claim from bringing all that the slots take", () => {
     const slots = new Slots(3_000);
     slots.addKind("a", null);
@@ -133,6 +139,19 @@ describe("whether asking again is worth a statement", () => {
     expect(slots.plan(turn)).toBeNull();
     slots.expectAll();
     expect(slots.plan(turn)).not.toBeNull();
+  });
+
+  test("more is expected while any kind may have jobs that no claim has asked for", () => {
+    const slots = new Slots(8);
+    const a = slots.addKind("a", 1);
+    slots.addKind("b", null);
+    expect(slots.expectsMore).toBe(true);
+    take(slots, a, "1");
+    answer(slots, slots.plan(turn), []);
+    expect(slots.expectsMore).toBe(true);
+    slots.free(a, "1");
+    answer(slots, slots.plan(turn), []);
+    expect(slots.expectsMore).toBe(false);
   });
 
   test("a kind that was not asked for keeps what is known of it", () => {

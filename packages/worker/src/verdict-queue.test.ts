@@ -21,6 +21,8 @@ const refusal = () => new VenturiError("database", "value too long", { sqlState:
 let clock: ManualClock;
 let sent: Sent[];
 let events: string[];
+/** How often it was told that a statement has returned. */
+let progress: number;
 let queue: VerdictQueue<Item>;
 let records: LogRecord[];
 /** Answers statements at once; null: a test answers them by hand. */
@@ -30,6 +32,7 @@ beforeEach(() => {
   clock = new ManualClock();
   sent = [];
   events = [];
+  progress = 0;
   answer = (names) => names.map(() => "applied");
   const recording = recordingLogger();
   const { logger } = recording;
@@ -52,6 +55,9 @@ beforeEach(() => {
       return item.name.endsWith("!") ? "again" : { ...item, name: `${item.name}!` };
     },
     onDropped: ({ name }) => events.push(`${name} dropped`),
+    onProgress: () => {
+      progress += 1;
+    },
   });
 });
 
@@ -93,6 +99,47 @@ describe("batches form by themselves", () => {
     for (const name of ["a", "b", "c"]) add(name, { textLength: 600_000 });
     await clock.settle();
     expect(batches()).toEqual(["a", "b", "c"]);
+    sent = [];
+    for (const name of ["a", "b", "c"]) add(name, { textLength: 500_000 });
+    await clock.settle();
+    expect(batches()).toEqual(["ab", "c"]);
+  });
+
+  test("an item with more text than a statement takes goes by itself", async () => {
+    for (const name of ["a", "b", "c"]) add(name, { textLength: name === "b" ? 2_000_000 : 10 });
+    await clock.settle();
+    expect(batches()).toEqual(["a", "b", "c"]);
+  });
+
+  test("it is told of each statement that has returned, so that more may be claimed", async () => {
+    answer = null;
+    add("a");
+    await clock.settle();
+    expect(progress).toBe(0);
+    add("b");
+    sent[0]?.answer.resolve(["applied"]);
+    await clock.settle();
+    expect(progress).toBe(1);
+    sent[1]?.answer.resolve(["applied"]);
+    await clock.settle();
+    expect(progress).toBe(2);
+  });
+
+  test("nothing is left once every item has its verdict, and not before", async () => {
+    answer = null;
+    add("a");
+    await clock.settle();
+    add("b");
+    let isEmpty = false;
+    void queue.empty().then(() => {
+      isEmpty = true;
+    });
+    sent[0]?.answer.resolve(["applied"]);
+    await clock.settle();
+    expect(isEmpty).toBe(false);
+    sent[1]?.answer.resolve(["applied"]);
+    await clock.settle();
+    expect(isEmpty).toBe(true);
   });
 });
 
@@ -124,6 +171,31 @@ describe("verdicts", () => {
     expect(events).toEqual(["b applied", "a applied"]);
   });
 
+  test("each is tried again at a moment of its own, whatever comes of the others", async () => {
+    const tries = new Map<string, number>();
+    answer = (names) =>
+      names.map((name) => {
+        tries.set(name, (tries.get(name) ?? 0) + 1);
+        return tries.get(name) === 1 ? "busy" : "applied";
+      });
+    add("a");
+    await clock.advance(10);
+    add("b");
+    await clock.advance(10);
+    expect(events).toEqual(["a applied"]);
+    await clock.advance(10);
+    expect(events).toEqual(["a applied", "b applied"]);
+  });
+
+  test("what stays busy is tried once a second in the end", async () => {
+    answer = () => ["busy"];
+    add("a", { leaseMs: 600_000 });
+    await clock.advance(20 + 40 + 80 + 160 + 320 + 640);
+    const before = sent.length;
+    await clock.advance(10_000);
+    expect(sent.length - before).toBe(10);
+  });
+
   test("what stays busy until its lease ends is dropped", async () => {
     answer = () => ["busy"];
     add("a", { leaseMs: 5_000 });
@@ -152,6 +224,12 @@ describe("when the database fails", () => {
     await clock.advance(1);
     expect(batches()).toEqual(["a", "ab", "ab"]);
     expect(events).toEqual(["a applied", "b applied"]);
+    answer = () => {
+      throw outage();
+    };
+    add("c");
+    await clock.advance(250);
+    expect(batches().slice(3)).toEqual(["c", "c"]);
   });
 
   test("an item is given up when its lease has ended, the others are not", async () => {
@@ -204,6 +282,17 @@ describe("when the store refuses", () => {
     expect(sent.length).toBeLessThan(20);
   });
 
+  test("what stays refused is tried every half minute in the end", async () => {
+    answer = () => {
+      throw refusal();
+    };
+    add("a", { leaseMs: 3_600_000 });
+    await clock.advance(120_000);
+    const before = sent.length;
+    await clock.advance(300_000);
+    expect(sent.length - before).toBe(10);
+  });
+
   test("an item that is to be dropped then is over, and the others are written", async () => {
     answer = (names) => {
       if (names.includes("z")) throw refusal();
@@ -225,9 +314,25 @@ describe("when the store refuses", () => {
       return names.map(() => "applied");
     };
     for (const name of ["a", "b", "c"]) add(name);
+    await clock.settle();
+    expect(batches()).toEqual(["abc", "ab"]);
     await clock.advance(1_000);
     expect(events.sort()).toEqual(["a applied", "b applied", "c applied"]);
   });
+});
+
+test("an outage in the middle of splitting leaves it open whether all would have failed alike", async () => {
+  const refuses = () => new VenturiError("database", "not now", { sqlState: "P0001" });
+  answer = (names) => {
+    if (names.join("") === "b") throw outage();
+    throw refuses();
+  };
+  for (const name of ["a", "b", "c"]) add(name);
+  await clock.settle();
+  expect(batches()).toEqual(["abc", "ab", "a", "b"]);
+  answer = (names) => names.map(() => "applied");
+  await clock.advance(250);
+  expect(events.sort()).toEqual(["a applied", "b applied", "c applied"]);
 });
 
 describe("an error that all items meet alike", () => {
@@ -285,6 +390,25 @@ describe("an error that all items meet alike", () => {
     expect(events).toContain("b applied");
   });
 
+  test.each(kinds)(
+    "%s: is over soon for the others, where the newest fails for good",
+    async (_, error) => {
+      everything(error);
+      for (const name of ["b", "c", "a"]) add(name, { leaseMs: 600_000 });
+      await clock.advance(2_000);
+      expect(events).toEqual([]);
+      answer = (names) => {
+        if (names.includes("a")) throw error();
+        return names.map(() => "applied");
+      };
+      await clock.advance(10_000);
+      expect(events).toEqual(expect.arrayContaining(["b applied", "c applied"]));
+      answer = (names) => names.map(() => "applied");
+      await clock.advance(31_000);
+      expect(queue.size).toBe(0);
+    },
+  );
+
   describe.each([2, 3, 10, 50])("%s that fail for good", (failing) => {
     const isFailing = (name: string) => name.startsWith("a");
 
@@ -303,6 +427,17 @@ describe("an error that all items meet alike", () => {
       expect(events.filter((event) => event.endsWith("dropped") && !isFailing(event))).toEqual([]);
       expect(sent.length).toBeLessThan(60 * failing + 600);
     });
+  });
+
+  test("one that alone is met by how things stand is trouble, and told of as such", async () => {
+    answer = (names) => {
+      if (names.includes("a")) throw new VenturiError("database", "denied", { sqlState: "42501" });
+      return names.map(() => "applied");
+    };
+    for (const name of ["a", "b"]) add(name);
+    await clock.settle();
+    expect(events).toEqual(["b applied"]);
+    expect(warnings()).toMatchObject([{ fields: { error: "denied" } }]);
   });
 
   test("what is about values is each item's own, however many there are", async () => {
@@ -376,6 +511,7 @@ describe("what is no answer to what was written", () => {
     for (const name of ["a", "b", "c"]) add(name);
     await clock.advance(1_000);
     expect(events.sort()).toEqual(["b applied", "c applied"]);
+    expect(warnings()).toHaveLength(1);
     add("d");
     await clock.advance(1_000);
     expect(events).toContain("d applied");
@@ -391,11 +527,47 @@ describe("abandoning", () => {
     await clock.settle();
     add("b");
     queue.abandon();
+    expect(clock.pending).toBe(0);
     sent[0]?.answer.resolve(["applied"]);
     await clock.advance(10_000);
     expect(batches()).toEqual(["a"]);
     expect(events).toEqual([]);
+    expect(progress).toBe(0);
     expect(clock.pending).toBe(0);
+  });
+
+  test("also in the middle of splitting", async () => {
+    answer = null;
+    for (const name of ["a", "b", "c"]) add(name);
+    await clock.settle();
+    sent[0]?.answer.reject(refusal());
+    await clock.settle();
+    queue.abandon();
+    sent[1]?.answer.resolve(["applied", "applied"]);
+    await clock.advance(10_000);
+    expect(batches()).toEqual(["abc", "ab"]);
+    expect(events).toEqual([]);
+    expect(clock.pending).toBe(0);
+  });
+
+  test("also before a statement has gone out", async () => {
+    add("a");
+    queue.abandon();
+    expect(clock.pending).toBe(0);
+    await clock.settle();
+    expect(sent).toEqual([]);
+  });
+
+  test("also while items wait to be tried again, each at a moment of its own", async () => {
+    answer = () => ["busy"];
+    add("a");
+    await clock.advance(20);
+    add("b");
+    await clock.settle();
+    queue.abandon();
+    expect(clock.pending).toBe(0);
+    await clock.advance(10_000);
+    expect(sent).toHaveLength(3);
   });
 
   test("also while it waits after an error", async () => {
@@ -405,6 +577,7 @@ describe("abandoning", () => {
     add("a");
     await clock.settle();
     queue.abandon();
+    expect(clock.pending).toBe(0);
     await clock.advance(10_000);
     expect(sent).toHaveLength(1);
     expect(clock.pending).toBe(0);

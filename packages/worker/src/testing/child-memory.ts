@@ -13,7 +13,8 @@ export interface MemoryReport {
 }
 
 // A process of its own, with --expose-gc: a worker that looks for jobs every millisecond and finds none, then one
-// that runs many. Writes a `MemoryReport` as its only line, and ends by itself.
+// that runs many, whose handlers extend their leases. Claims ahead unless told "claim-as-free". Writes a `MemoryReport`
+// as its only line, and ends by itself.
 const collect = (globalThis as { gc?: () => void }).gc ?? (() => undefined);
 const settle = () => new Promise((resolve) => setTimeout(resolve, 20));
 async function used(): Promise<number> {
@@ -34,7 +35,10 @@ store.claim = (request) => {
 };
 const queue = new Queue(store);
 const stop = new AbortController();
-const worker = new Worker(store, { pollMax: 1 }).register(Task, async () => undefined);
+const prefetch = process.argv[2] === "claim-as-free" ? 0 : "auto";
+const worker = new Worker(store, { pollMax: 1, prefetch }).register(Task, async (_, ctx) => {
+  await ctx.extendLease("20m");
+});
 const running = worker.run({ signal: stop.signal });
 const reached = async (isReached: () => boolean) => {
   while (!isReached()) await settle();
