@@ -357,11 +357,18 @@ describe("a dead worker", () => {
 describe("workers are woken", () => {
   it("once for all that has been recovered, if it is due soon enough", async () => {
     await startWorker(store, { pollMaxMs: 60_000, workerTimeoutMs: 3.6e9 });
-    const [one, two, three] = await claimNew(store, worker, "a", 3);
+    const jobs = await claimNew(store, worker, "a", 4);
+    const [one, two, three, four] = jobs as readonly [
+      ClaimedJob,
+      ClaimedJob,
+      ClaimedJob,
+      ClaimedJob,
+    ];
     await clock.advance(leaseMs);
-    const both = [recovery(one), recovery(two, { delayMs: 59_000 })];
+    const both = [recovery(one), recovery(two, { delayMs: 61_000 })];
     expect(await wakeUps.sentBy(() => recover(...both))).toBe(1);
-    expect(await wakeUps.sentBy(() => recover(recovery(three, { delayMs: 61_000 })))).toBe(0);
+    expect(await wakeUps.sentBy(() => recover(recovery(three, { delayMs: 59_000 })))).toBe(1);
+    expect(await wakeUps.sentBy(() => recover(recovery(four, { delayMs: 61_000 })))).toBe(0);
   });
 
   it("not for what died or was not recovered", async () => {

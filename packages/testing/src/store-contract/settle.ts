@@ -129,6 +129,9 @@ export const settleTopic: Topic = {
         equal(again.id, run.id);
         await bench.settle(again, "paused", { delayMs: 1e300 });
         equal((await bench.find(run.id)).visibleAt, new Date(FAR_FUTURE_MS));
+        const other = await bench.running();
+        await bench.settle(other, "paused", { runAt: FAR_FUTURE_MS + 1_000 });
+        equal((await bench.find(other.id)).visibleAt, new Date(FAR_FUTURE_MS));
       },
     },
     {
