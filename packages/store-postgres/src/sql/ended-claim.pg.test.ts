@@ -83,3 +83,28 @@ describe("a job that dies moves its whole row to the dead, with one failure more
     expect({ ...before, ...row }).toEqual({ ...before, failure_count: failure_count + 1 });
   });
 });
+
+it("a dead job that is put back has all that it had, but as if it arrived now and had never failed", async () => {
+  await enqueue(store, job("a", { dedupKey: "k", priority: "low", leaseMs: 5_000 }));
+  const first = await claim();
+  const { id: jobId, runCount } = first;
+  const paused = settlement({ id: jobId, runCount }, "paused", { carry: '{"page": 2}' });
+  await store.settle({ worker, settlements: [paused] });
+  await settle(await claim(), "dead");
+  await pool.query("update venturi_dead set expires_at = '2030-01-01', version = 7");
+  const before = (await pool.query("select to_jsonb(d) as row from venturi_dead d")).rows[0].row;
+  await enqueue(store, job("b"));
+  await clock.advance(5_000);
+  expect(await store.retry({ id: jobId })).toEqual({ applied: true });
+  const live = await pool.query(
+    "select to_jsonb(q) as row, visible_at from venturi_queue q where dedup_key is not null",
+  );
+  const { row, visible_at } = live.rows[0];
+  const { finished_at: _at, seq, visible_at: _dueAt, failure_count, version, ...kept } = before;
+  expect([failure_count, version]).toEqual([1, 7]);
+  expect(row).toMatchObject({ ...kept, failure_count: 0, version: 8, claimed_by: null });
+  expect(row.seq).toBeGreaterThan(seq + 1);
+  expect(visible_at).toEqual(new Date(await clock.now()));
+  const entry = "select failure_count from venturi_journal order by entry_no desc limit 1";
+  expect((await pool.query(entry)).rows).toEqual([{ failure_count: 0 }]);
+});
