@@ -4,7 +4,7 @@ import { CamelCasePlugin, Kysely, PostgresDialect } from "kysely";
 import pg from "pg";
 import { afterAll, describe, expect, it } from "vitest";
 import { Queue } from "./queue.ts";
-import { Count } from "./testing/tasks.ts";
+import { Count, SendEmail } from "./testing/tasks.ts";
 
 const database = await testDatabase();
 const operator = new Queue(new PostgresStore({ pool: database.pool }));
@@ -81,6 +81,19 @@ describe("over a pg client whose owner has begun a transaction", () => {
     await expect(queue.enqueue(Count({ n: 2 }), { id })).resolves.toBe(id);
     await client.query("rollback");
     expect(await operator.job(id)).toBeNull();
+  });
+
+  it("a call that is refused says why, and spoils none that was made before it", async () => {
+    const queue = new Queue(client);
+    await client.query("begin");
+    const id = await queue.enqueue(Count({ n: 1 }));
+    const [stored, refused] = await Promise.allSettled([
+      queue.enqueue(Count({ n: 2 })),
+      queue.enqueue(SendEmail({ to: "a@example.com" }), { id }),
+    ]);
+    await client.query("rollback");
+    expect(stored).toMatchObject({ status: "fulfilled" });
+    expect(refused).toMatchObject({ status: "rejected", reason: { code: "id-conflict", id } });
   });
 });
 

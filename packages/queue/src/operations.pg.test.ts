@@ -254,11 +254,36 @@ describe("cleanup(filter)", () => {
     }
   });
 
+  it("between dying and dying again, deletes nothing; after both, the job once", async () => {
+    const id = await ended("dead");
+    await age(60_000);
+    const between = new Date(Date.now() - 30_000);
+    await queue.retry(id);
+    await claim("count", "dead");
+    expect(await queue.cleanup({ finishedBefore: between })).toBe(0);
+    expect(await queue.job(id)).toMatchObject({ status: "dead", runCount: 2 });
+    expect(await outcomes(id)).toEqual(["dead", "requeued", "dead"]);
+    expect(await queue.cleanup({ finishedBefore: soon() })).toBe(1);
+  });
+
   it("left pending after a retry, deletes nothing", async () => {
     const id = await ended("dead");
     await queue.retry(id);
     expect(await queue.cleanup({ finishedBefore: soon() })).toBe(0);
     expect(await queue.job(id)).toMatchObject({ status: "pending" });
+  });
+
+  it.each([
+    ["in one instant", "interval '0'"],
+    ["in another order than they were written down in", "entry_no * interval '1 us'"],
+  ])("deletes more than a batch of jobs that ended %s", async (_, earlier) => {
+    await queue.enqueueMany(Array.from({ length: 1_500 }, (_, n) => Count({ n })));
+    for (let round = 0; round < 2; round += 1) await claim("count", "completed");
+    await pool.query(
+      `update venturi_journal set recorded_at = date_trunc('second', now()) - ${earlier}`,
+    );
+    expect(await queue.cleanup({ finishedBefore: soon() })).toBe(1_500);
+    expect((await queue.jobs()).jobs).toEqual([]);
   });
 
   it("by several processes at once deletes each job once", async () => {
@@ -309,6 +334,20 @@ describe("cleanup(filter)", () => {
     expect(await names()).toContain("gone");
     await queue.cleanup({ finishedBefore: new Date() });
     expect(await names()).toEqual(["claimer"]);
+  });
+
+  it("leaves the worker of a claim its name, however long it has been gone", async () => {
+    const gone = await claimer(store, "gone");
+    const id = await queue.enqueue(Count({ n: 1 }));
+    const held = await gone("count");
+    const dayAgo =
+      "update venturi_workers set beat_at = beat_at - interval '1 day' where name = 'gone'";
+    await pool.query(dayAgo);
+    await queue.cleanup({ finishedBefore: new Date() });
+    expect(await queue.job(id)).toMatchObject({ claimedBy: "gone" });
+    await held.settle("completed");
+    await queue.cleanup({ finishedBefore: new Date(Date.now() - 3_600_000) });
+    expect(await queue.journal(id)).toMatchObject([{ worker: null }]);
   });
 
   it("stops before it starts when its signal has aborted", async () => {

@@ -1,3 +1,4 @@
+import type { ClaimRequest, JobId } from "@venturi/core";
 import { testDatabase } from "@venturi-tooling/testing";
 import { beforeEach, describe, expect, it } from "vitest";
 import { PostgresStore } from "./postgres-store.ts";
@@ -79,6 +80,24 @@ describe.each<[string, () => Promise<unknown>]>([
     expect((await claim("a", "c")).map(({ id }) => id)).toEqual([own]);
   });
 });
+
+/** How the claim goes that follows tells which statement it is. */
+it.each<[string, Partial<ClaimRequest>, (other: JobId) => Partial<ClaimRequest>]>([
+  ["all that waits", {}, () => ({})],
+  ["some of what waits", { limit: 2 }, () => ({})],
+  ["the job that was named", {}, (other) => ({ hint: other })],
+])(
+  "a claim of %s takes none of a kind that has the number of another now",
+  async (_, before, asked) => {
+    await enqueue(living, job("a"), job("b"));
+    const { jobs } = await living.claim(claimRequest(worker, ["a", "b"], before));
+    expect(jobs).toHaveLength(2);
+    await makeAnew();
+    const { b: other } = await enqueueAnew();
+    const answer = await living.claim(claimRequest(worker, ["a"], asked(other as JobId)));
+    expect(answer.jobs).toEqual([]);
+  },
+);
 
 it("asks for the numbers of paused kinds now and then, not with each claim", async () => {
   const statements: string[] = [];

@@ -44,12 +44,21 @@ async function passBy(): Promise<readonly ClaimedJob[]> {
   return early;
 }
 
+const retry = (job: ClaimedJob, delayMs = 0) =>
+  store.settle({ worker, settlements: [settlement(job, "retried", { delayMs })] });
+
+/** As if a worker had held the claim that is gone. */
+async function recover({ id: jobId, runCount }: ClaimedJob, delayMs = 0): Promise<void> {
+  const holder = worker + 1_000;
+  const byAnother = "update venturi_queue set claimed_by = $1 where job_id = $2";
+  await pool.query(byAnother, [holder, toUuid(jobId)]);
+  const recovery = { jobId, runCount, holder, outcome: "stale-recovered", delayMs, note: "" };
+  await store.recover({ recoveries: [recovery as never] });
+}
+
 describe("a job that comes back to its old place, which busy claims have passed, is first in the next claim", () => {
   it.each<[string, (job: ClaimedJob) => Promise<unknown>]>([
-    [
-      "retried at once",
-      (job) => store.settle({ worker, settlements: [settlement(job, "retried")] }),
-    ],
+    ["retried at once", (job) => retry(job)],
     [
       "paused for no time",
       (job) => store.settle({ worker, settlements: [settlement(job, "paused")] }),
@@ -59,25 +68,7 @@ describe("a job that comes back to its old place, which busy claims have passed,
       "handed back",
       (job) => store.handBack({ worker, claims: [{ jobId: job.id, runCount: job.runCount }] }),
     ],
-    [
-      "recovered from a worker that is gone",
-      async ({ id: jobId, runCount }) => {
-        const holder = worker + 1_000;
-        await pool.query("update venturi_queue set claimed_by = $1 where job_id = $2", [
-          holder,
-          toUuid(jobId),
-        ]);
-        const recovery = {
-          jobId,
-          runCount,
-          holder,
-          outcome: "stale-recovered",
-          delayMs: 0,
-          note: "",
-        };
-        await store.recover({ recoveries: [recovery as never] });
-      },
-    ],
+    ["recovered from a worker that is gone", (job) => recover(job)],
   ])("%s", async (_, putBack) => {
     const [job] = (await passBy()) as [ClaimedJob];
     await putBack(job);
@@ -114,7 +105,10 @@ describe("a job that comes back to its old place, which busy claims have passed,
   });
 });
 
-it("a job that is put off until later lowers no mark", async () => {
+it.each([
+  ["retried", retry],
+  ["recovered", recover],
+])("a job that is %s and put off until later lowers no mark", async (_, putOff) => {
   const markOfNextClaim = async () => {
     const [claim] = (await recorder.queriesOf(claimOfFlow)) as [PgQuery];
     return Number((claim.values[normalMarks] as number[])[0]);
@@ -123,10 +117,8 @@ it("a job that is put off until later lowers no mark", async () => {
   const { seq } = (
     await pool.query("select seq::int from venturi_queue where job_id = $1", [toUuid(atOnce.id)])
   ).rows[0];
-  const retry = (job: ClaimedJob, delayMs: number) =>
-    store.settle({ worker, settlements: [settlement(job, "retried", { delayMs })] });
-  await retry(later, 3_600_000);
+  await putOff(later, 3_600_000);
   expect(await markOfNextClaim()).toBeGreaterThan(seq);
-  await retry(atOnce, 0);
+  await putOff(atOnce, 0);
   expect(await markOfNextClaim()).toBe(seq - 1);
 });

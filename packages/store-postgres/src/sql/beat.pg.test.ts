@@ -80,6 +80,12 @@ describe("a beat", () => {
     expect(await beat(one)).toMatchObject({ silent: [], nextSuspectMs: 60_000 });
   });
 
+  it("says anew what leases the worker has, by which others judge it", async () => {
+    const [one, two] = [await startWorker(store), await startWorker(store, patient)];
+    await beat(two, { ...patient, shortestLeaseMs: 1_000 });
+    expect((await beat(one)).nextSuspectMs).toBe(1_000);
+  });
+
   it("says what the database's clock says", async () => {
     const worker = await startWorker(store);
     await clock.advance(1_234);
@@ -143,15 +149,17 @@ describe("who has gone silent", () => {
   });
 
   it("is who has been silent the longest first, and never the one that asks", async () => {
-    const first = await startWorker(store);
-    await clock.advance(5_000);
-    const second = await startWorker(store);
-    await clock.advance(5_000);
+    const workers = [await startWorker(store), await startWorker(store), await startWorker(store)];
     const observer = await startWorker(store);
     await clock.advance(3_600_000);
+    for (const [index, hours] of [2, 3, 1].entries()) {
+      const earlier = "update venturi_workers set beat_at = beat_at - $2::interval where id = $1";
+      await pool.query(earlier, [workers[index], `${hours} hours`]);
+    }
     const { silent } = await beat(observer);
-    expect(silent.map(({ worker }) => worker)).toEqual([first, second]);
-    expect(silent.map(({ silentMs }) => silentMs)).toEqual([3_610_000, 3_605_000]);
+    expect(silent.map(({ worker }) => workers.indexOf(worker))).toEqual([1, 0, 2]);
+    const hours = silent.map(({ silentMs }) => silentMs / 3_600_000);
+    expect(hours).toEqual([4, 3, 2]);
   });
 
   it("is nobody while all beat, and the next look is due when the first could be missed", async () => {

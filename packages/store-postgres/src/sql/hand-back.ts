@@ -36,7 +36,7 @@ export function handBack(n: Names): Statement {
   from held h where ${lookedUp("q.job_id", "h.job_id")}
   returning q.job_id, q.kind_id, q.priority, q.seq
 )
-select h.ord::int4 as ord, ${notify(n, "h.ord = (select max(ord) from held)")} as notified, ${oldPlace}
+select h.ord::int4 as ord, ${notify(n, "true")} as notified, ${oldPlace}
 from ${heldAndPutBack}`,
   );
 }

@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, it } from "vitest";
 import { PostgresStore } from "../postgres-store.ts";
 import { addBacklog, removeJobs } from "../testing/backlog.ts";
 import { whileLocked } from "../testing/locks.ts";
-import { recordingPool } from "../testing/recording-pool.ts";
+import { recordingPool, verbOf } from "../testing/recording-pool.ts";
 import { stopSqlClock } from "../testing/sql-clock.ts";
 import {
   claimKind,
@@ -279,6 +279,20 @@ describe("stale claims are found", () => {
   });
 });
 
+describe("a claim of a worker that lives", () => {
+  it("is an orphan once its lease has been over for a minute", async () => {
+    const [each] = await claimNew(store, worker, "a", 1);
+    const orphans = async (ms: number) => {
+      await clock.advance(ms);
+      await beat();
+      const { claims } = await store.findStale({ holders: [], orphans: true, limit: 100 });
+      return claims.map(({ jobId }) => jobId);
+    };
+    expect(await orphans(leaseMs + 59_999)).toEqual([]);
+    expect(await orphans(1)).toEqual([each.id]);
+  });
+});
+
 describe("a dead worker", () => {
   const look = () =>
     store.findStale({ holders: [{ worker, overdueOnly: false }], orphans: false, limit: 100 });
@@ -305,6 +319,26 @@ describe("a dead worker", () => {
     expect((await store.findStale(claim)).claims).toEqual([]);
   });
 
+  it("is not given up where a claim of its own is carried out after the look for them", async () => {
+    await enqueue(store, job("a"));
+    await clock.advance(60_000);
+    const late = new PostgresStore({
+      pool: {
+        ...recorder,
+        query: async (query) => {
+          const answer = await pool.query(query);
+          if (verbOf(query) === "find_stale") await store.claim(claimRequest(worker, ["a"]));
+          return answer;
+        },
+      },
+    });
+    const holders = [{ worker, overdueOnly: false }];
+    expect(await late.findStale({ holders, orphans: false, limit: 100 })).toEqual({ claims: [] });
+    expect((await look()).claims).toMatchObject([{ holder: worker, overdue: false }]);
+    const { rows } = await pool.query("select stopping_at from venturi_workers");
+    expect(rows).toEqual([{ stopping_at: null }]);
+  });
+
   it("is not given up while it holds a claim, nor when it lives", async () => {
     await claimNew(store, worker, "a", 1);
     const idle = await startWorker(store, patient);
@@ -323,11 +357,18 @@ describe("a dead worker", () => {
 describe("workers are woken", () => {
   it("once for all that has been recovered, if it is due soon enough", async () => {
     await startWorker(store, { pollMaxMs: 60_000, workerTimeoutMs: 3.6e9 });
-    const [one, two, three] = await claimNew(store, worker, "a", 3);
+    const jobs = await claimNew(store, worker, "a", 4);
+    const [one, two, three, four] = jobs as readonly [
+      ClaimedJob,
+      ClaimedJob,
+      ClaimedJob,
+      ClaimedJob,
+    ];
     await clock.advance(leaseMs);
-    const both = [recovery(one), recovery(two, { delayMs: 59_000 })];
+    const both = [recovery(one), recovery(two, { delayMs: 61_000 })];
     expect(await wakeUps.sentBy(() => recover(...both))).toBe(1);
-    expect(await wakeUps.sentBy(() => recover(recovery(three, { delayMs: 61_000 })))).toBe(0);
+    expect(await wakeUps.sentBy(() => recover(recovery(three, { delayMs: 59_000 })))).toBe(1);
+    expect(await wakeUps.sentBy(() => recover(recovery(four, { delayMs: 61_000 })))).toBe(0);
   });
 
   it("not for what died or was not recovered", async () => {

@@ -44,7 +44,7 @@ export function findOrphans(n: Names): Statement {
   const workers = (which: string) => `(select w.id from ${n.of("workers")} w where ${which})`;
   const orphan = `q.claimed_by is not null
     and (${overdue(n, "q", "interval '1 minute'")} or q.claimed_by not in ${workers(`w.stopping_at is null or ${beating}`)}
-      or ${overdue(n, "q")} and q.claimed_by in ${workers(`w.stopping_at is not null and ${beating}`)})`;
+      or ${overdue(n, "q")} and q.claimed_by in ${workers("w.stopping_at is not null")})`;
   return statement(
     "find_orphans",
     staleClaims(
@@ -116,12 +116,11 @@ export function recover(n: Names): Statement {
   returning q.job_id, q.visible_at, q.kind_id, q.priority, case when not q.scheduled then q.seq end as seq
 ), logged as (
   insert into ${n.of("journal")} (recorded_at, started_at, job_id, kind_id, run_no, failure_count, worker_id, outcome, note)
-  select ${n.of("clock")}(), h.claimed_at, h.job_id, h.kind_id, h.run_no, h.failures, h.holder, h.outcome, h.note from held h order by h.ord
+  select ${n.of("clock")}(), h.claimed_at, h.job_id, h.kind_id, h.run_no, h.failures, h.holder, h.outcome, h.note from held h
 )
 select h.ord::int4 as ord, ${notify(
       n,
-      `h.ord = (select max(ord) from held)
-    and exists (select 1 from pended p where p.visible_at <= ${n.of("clock")}() or p.visible_at <= ${horizon(n)})`,
+      `exists (select 1 from pended p where p.visible_at <= ${n.of("clock")}() or p.visible_at <= ${horizon(n)})`,
     )} as notified, ${oldPlace}
 from ${heldAndPutBack}`,
   );

@@ -27,8 +27,8 @@ import {
  * to which jobs have come back.
  */
 export function settle(n: Names): Statement {
-  const due = `case when h.run_at is not null then least(greatest(${fromEpochMs("h.run_at")}, ${n.of("clock")}()), '9999-01-01T00:00:00Z')
-      when h.outcome = 'l' then ${n.of("clock")}() else ${after(n, "h.delay_ms")} end`;
+  const due = `case when h.outcome = 'l' then ${n.of("clock")}()
+      when h.run_at is not null then least(greatest(${fromEpochMs("h.run_at")}, ${n.of("clock")}()), '9999-01-01T00:00:00Z') else ${after(n, "h.delay_ms")} end`;
   return statement(
     "settle",
     `with held as materialized (
@@ -55,12 +55,11 @@ export function settle(n: Names): Statement {
 ), logged as (
   insert into ${n.of("journal")} (recorded_at, started_at, job_id, kind_id, run_no, failure_count, worker_id, outcome, note, attachment, detail)
   select ${n.of("clock")}(), h.claimed_at, h.job_id, h.kind_id, h.run_no, h.failures, $1::int4, h.outcome, h.note, h.attachment, h.detail
-  from held h order by h.ord
+  from held h
 )
 select h.ord::int4 as ord, ${notify(
       n,
-      `h.ord = (select max(ord) from held)
-    and exists (select 1 from pended p where p.visible_at <= ${n.of("clock")}() or p.visible_at <= ${horizon(n)})`,
+      `exists (select 1 from pended p where p.visible_at <= ${n.of("clock")}() or p.visible_at <= ${horizon(n)})`,
     )} as notified, ${oldPlace}
 from ${heldAndPutBack}`,
   );

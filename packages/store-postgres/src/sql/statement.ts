@@ -144,7 +144,8 @@ export function rows(...parameters: readonly string[]): string {
 
 /**
  * `select pg_notify(…)` that something may be claimed, sent when `condition` holds and notifications are on; an
- * expression that yields a row or none.
+ * expression that yields a row or none. Asked once a statement, however many rows it answers with, as long as the
+ * condition is about none of them.
  */
 export function notify(n: Names, condition: string): string {
   return `(select pg_notify(${n.literal(n.prefix)}, '${noHint}') from ${n.of("meta")} m where m.notify and ${condition})`;

@@ -86,6 +86,16 @@ export const settleTopic: Topic = {
       },
     },
     {
+      name: "release is due at once, whatever else it may name",
+      check: async (bench) => {
+        for (const moment of [{ delayMs: 60_000 }, { runAt: FAR_FUTURE_MS }]) {
+          const run = await bench.running();
+          equal(await bench.settle(run, "released", moment), "applied");
+          equal(await bench.claimedIds(), [run.id]);
+        }
+      },
+    },
+    {
       name: "a job that is due again at once keeps its place",
       check: async (bench) => {
         const run = await bench.running();
@@ -119,6 +129,9 @@ export const settleTopic: Topic = {
         equal(again.id, run.id);
         await bench.settle(again, "paused", { delayMs: 1e300 });
         equal((await bench.find(run.id)).visibleAt, new Date(FAR_FUTURE_MS));
+        const other = await bench.running();
+        await bench.settle(other, "paused", { runAt: FAR_FUTURE_MS + 1_000 });
+        equal((await bench.find(other.id)).visibleAt, new Date(FAR_FUTURE_MS));
       },
     },
     {

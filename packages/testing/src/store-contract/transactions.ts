@@ -56,20 +56,28 @@ export const transactionTopic: Topic = {
       name: "a lost claim rejects with claim-lost, and its transaction cannot commit",
       needs: ["transactions"],
       check: async (bench) => {
-        const run = await bench.running();
-        const job = bench.job();
-        const { worker, id: jobId } = run;
-        const request = { worker, jobId, runCount: 7, note: null, attachment: null };
-        await bench
-          .transaction(async (tx) => {
-            await bench.store.within?.(tx).enqueue({ jobs: [job] });
-            const completing = bench.store.complete?.(tx, request);
-            holds(completing, "a store with transactions completes in them");
-            await failure(Promise.resolve(completing), "claim-lost");
-          })
-          .catch(() => undefined);
-        equal(await bench.store.findJob({ id: job.id }), { job: null });
-        equal((await bench.find(run.id)).status, "claimed");
+        const { worker, id: jobId, runCount } = await bench.running();
+        const held = { worker, jobId, runCount, note: null, attachment: null };
+        const lost = [
+          { ...held, runCount: 7 },
+          { ...held, worker: await bench.worker() },
+          { ...held, jobId: bench.job().id },
+        ];
+        for (const request of lost) {
+          const job = bench.job();
+          const thrown: unknown[] = [];
+          await bench
+            .transaction(async (tx) => {
+              await bench.store.within?.(tx).enqueue({ jobs: [job] });
+              // Whoever passes over it all the same commits nothing.
+              await bench.store.complete?.(tx, request).catch((error) => thrown.push(error));
+            })
+            .catch(() => undefined);
+          holds(thrown.length === 1, "a claim that is lost cannot be completed");
+          await failure(Promise.reject(thrown[0]), "claim-lost");
+          equal(await bench.store.findJob({ id: job.id }), { job: null });
+          equal((await bench.find(jobId)).status, "claimed");
+        }
       },
     },
   ],
