@@ -38,7 +38,7 @@ import {
   type WorkerId,
   type WorkerRegistration,
 } from "@venturi/core";
-import pg from "pg";
+import type pg from "pg";
 import { createAbortable } from "./abort.ts";
 import { Claimer } from "./claimer.ts";
 import { Claimers } from "./claimers.ts";
@@ -60,28 +60,13 @@ import { Operating } from "./operating.ts";
 import {
   type BorrowOptions,
   type ConnectOptions,
-  connectionString,
-  maxConnections,
   resolveOptions,
   splitOptions,
 } from "./options.ts";
+import { createPool, firstAnswer } from "./own-pool.ts";
 import { createProducer } from "./producer.ts";
 import { Settling } from "./settling.ts";
-import { perHost, severalHosts } from "./several-hosts.ts";
 import { createStatements, type Statements } from "./statements.ts";
-
-/** Of the store's own pool: a network that swallows everything must not be waited for without limit. */
-const connectTimeoutMs = 10_000;
-
-/** Asks for a sign of life, of each host in turn until one gives it. */
-async function answered(pool: pg.Pool, hosts: number): Promise<void> {
-  try {
-    await pool.query("select 1");
-  } catch (error) {
-    if (hosts === 1) throw error;
-    await answered(pool, hosts - 1);
-  }
-}
 
 /**
  * The PostgreSQL store: everything that queue and worker ask for, as single statements over a `pg` pool or a Kysely
@@ -151,19 +136,10 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
   static async connect(options: ConnectOptions): Promise<PostgresStore> {
     const { url, max, signal, rest, ssl } = splitOptions(options);
     toSignal(signal)?.throwIfAborted();
-    const urls = perHost(connectionString("connectionString", url));
-    const config: pg.PoolConfig & { Client?: typeof pg.Client } = {
-      connectionString: urls[0],
-      max: maxConnections(max),
-      keepAlive: true,
-      connectionTimeoutMillis: connectTimeoutMs,
-    };
-    if (ssl !== undefined) config.ssl = ssl;
-    if (urls.length > 1) config.Client = severalHosts(urls);
-    const pool = readArgument("ssl", () => new pg.Pool(config));
+    const { pool, hosts } = createPool({ url, max, ssl });
     const store = new PostgresStore({ ...rest, pool }, { pool });
     try {
-      await store.#abortable(() => answered(pool, urls.length), signal);
+      await store.#abortable(() => firstAnswer(pool, hosts), signal);
       return store;
     } catch (error) {
       const closed = store.close();
