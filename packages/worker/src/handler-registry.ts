@@ -9,7 +9,7 @@ import {
   type Task,
   type TaskHandler,
 } from "@venturi/core";
-import { toCount } from "./options.ts";
+import { toCount } from "./count.ts";
 import type { KindSlots, Slots } from "./slots.ts";
 
 export interface RegisterOptions {

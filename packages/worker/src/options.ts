@@ -16,6 +16,7 @@ import {
   toLogger,
 } from "@venturi/core";
 import type { Prefetch } from "./claim-ahead.ts";
+import { isCount, toCount, toCountOrNull } from "./count.ts";
 
 /** How a defect in a handler settles. */
 export type PanicPolicy = "retry" | "dead";
@@ -205,33 +206,6 @@ function uniqueName(): string {
 
 /** More at once brings nothing, and all of it has to be handed back at a stop. */
 const mostPrefetch = 10_000;
-
-/** What a store can be asked with: databases count in 32 bits. */
-const mostCount = 2_147_483_647;
-
-function isCount(value: unknown): value is number {
-  return Number.isInteger(value) && (value as number) >= 1 && (value as number) <= mostCount;
-}
-
-/** A whole number of at least 1; throws `invalid-argument`. */
-export function toCount(value: unknown, argument: string): number {
-  if (isCount(value)) return value;
-  throw invalidArgument(
-    argument,
-    `is not a count (got ${show(value)})`,
-    `pass a whole number from 1 to ${mostCount}`,
-  );
-}
-
-function toCountOrNull(value: unknown, argument: string, none: string): number | null {
-  if (value === null) return null;
-  if (isCount(value)) return value;
-  throw invalidArgument(
-    argument,
-    `is not a count (got ${show(value)})`,
-    `pass a whole number from 1 to ${mostCount}, or ${none}`,
-  );
-}
 
 function toFraction(value: unknown): number {
   if (typeof value === "number" && !Number.isNaN(value)) return Math.min(Math.max(value, 0), 1);
