@@ -69,8 +69,8 @@ import { Settling } from "./settling.ts";
 import { createStatements, type Statements } from "./statements.ts";
 
 /**
- * The PostgreSQL store: everything that queue and worker ask for, as single statements over a `pg` pool or a Kysely
- * instance. One pooled connection suffices for every operation; listening takes one more of its own.
+ * The store that keeps jobs in PostgreSQL. Everything that queues and workers ask of it is a few statements over a `pg` pool
+ * or a Kysely instance. One connection of the pool is enough for every operation; listening takes one more.
  *
  * @example
  * ```ts
@@ -96,7 +96,10 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
   readonly #claimers = new Claimers(() => new Claimer(this.#database, this.#kinds, this.#names));
   readonly #subscriptions = new Set<Subscription>();
 
-  /** Borrows a pool or a Kysely instance, which stays the application's to end. Throws `invalid-argument`. */
+  /**
+   * Makes a store over a pool or a Kysely instance of the application's, which the application ends itself. It does not
+   * connect yet. Throws `invalid-argument` naming the option that is unknown or unacceptable.
+   */
   constructor(options: BorrowOptions);
   /** @internal */
   constructor(options: BorrowOptions, owned: { readonly pool: pg.Pool });
@@ -129,9 +132,9 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
   }
 
   /**
-   * Opens a store with a pool of its own, and asks the server for a sign of life.
+   * Makes a store with a pool of its own, and resolves when the server has answered.
    *
-   * Rejects with `invalid-argument` for a bad option and with `database` where nobody answers or lets us in.
+   * Rejects with `invalid-argument` for a bad option, and with `database` where no server answers or lets the pool in.
    */
   static async connect(options: ConnectOptions): Promise<PostgresStore> {
     const { url, max, signal, rest, ssl } = splitOptions(options);
@@ -151,15 +154,22 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
   }
 
   /**
-   * Creates or upgrades the tables and functions; safe from many processes at once. Rejects with `migration`. A signal
-   * ends the waiting: steps that have begun are carried out all the same.
+   * Creates or upgrades the tables and functions. Many processes may call it at once. A signal ends the waiting; steps that
+   * have begun are carried out all the same.
+   *
+   * Rejects with `migration` when a step cannot be applied, and with `database` when the database cannot be asked.
    */
   async migrate(options: Signalled = {}): Promise<void> {
     const signal = readSignal(options, "migrate");
     await this.#abortable(() => migrate(this.#database, this.#names), signal);
   }
 
-  /** Changes settings that are kept in the database, since the producers' functions read them. */
+  /**
+   * Changes settings that are kept in the database, for all processes: the functions that producers call read them.
+   * `notify` says whether notifications are sent to workers; they are at first.
+   *
+   * Rejects with `invalid-argument`, `not-migrated` or `database`.
+   */
   async configure(settings: { readonly notify: boolean }, options: Signalled = {}): Promise<void> {
     const notify = readArgument("settings", () => {
       const given = settings?.notify;
@@ -182,7 +192,10 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
     );
   }
 
-  /** Closes the store's subscriptions, and its pool if it made it itself. A second call changes nothing. */
+  /**
+   * Closes the store's subscriptions, waits for what is under way, and ends its pool if that is its own. Calls after it
+   * reject with `closed`; closing again changes nothing.
+   */
   async close(): Promise<void> {
     const subscriptions = [...this.#subscriptions];
     this.#subscriptions.clear();
