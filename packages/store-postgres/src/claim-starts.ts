@@ -44,15 +44,15 @@ export class ClaimStarts {
   readonly #budget: WalkBudget;
   readonly #ready = new Marks();
   readonly #due = new Marks();
-  /** Jobs put back since the claim under way began, which may already have walked past them; null: no claim is under way. */
+  /** Jobs put back since the claim under way began, which may have missed them; null: none is under way. */
   #putBackMeanwhile: OldPlace[] | null = null;
-  /** Whether the claim under way may walk past many rows: there is some budget left. */
+  /** Whether the claim under way has some budget left. */
   #mayLook = true;
   /** Something may be claimable before the marks, and nobody knows where. */
   #mayHavePassed = false;
   /** The jobs that the last claim was told not to bring. */
   #excluded: ReadonlySet<JobId> = new Set();
-  /** The last claim brought fewer jobs than its limit, and not hundreds: there is no backlog. */
+  /** The last claim came back short, though not of hundreds: there is no backlog. */
   #isCaughtUp = false;
 
   constructor(now: () => number, budget: WalkBudget = new WalkBudget()) {
@@ -90,14 +90,14 @@ export class ClaimStarts {
     return this.#ready.dueTier(kinds, now) ?? this.#due.dueTier(kinds, now) ?? "marks";
   }
 
-  /** A job that is no longer excluded stands at its old place, which the marks may have passed. */
+  /** Jobs that are no longer excluded may stand before the marks. */
   #noticeExclusions(exclude: readonly JobId[] = []): void {
     const excluded = new Set(exclude);
     for (const id of this.#excluded) if (!excluded.has(id)) this.#mayHavePassed = true;
     this.#excluded = excluded;
   }
 
-  /** For a statement that begins at `begin`: the places behind which it looks, for ready and for scheduled jobs of each kind. */
+  /** The places of each kind behind which a statement looks that begins at `begin`. */
   places(
     kinds: readonly number[],
     begin: Begin,
@@ -177,7 +177,7 @@ export class ClaimStarts {
     this.#due.forget();
   }
 
-  /** A job is pending again at its old place, which the next claim must not pass over; null: jobs may be anywhere. */
+  /** A job is back at its old place, which the next claim must see; null: such jobs may be anywhere. */
   putBack(place: OldPlace | null): void {
     if (place === null) {
       this.#mayHavePassed = true;

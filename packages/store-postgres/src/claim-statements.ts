@@ -26,9 +26,9 @@ export interface ClaimPlaces {
   /** For each kind, the places behind which it looks: for ready jobs (a `seq`), and for scheduled ones (epoch milliseconds). */
   readonly ready: readonly Mark[];
   readonly due: readonly Mark[];
-  /** Whether it claims although a scheduled job is due, which would otherwise be promoted first. */
+  /** Whether it claims although a scheduled job is due. */
   readonly ignoreDue: boolean;
-  /** Whether it says what its walks have found; it always does when they took long. */
+  /** Whether it tells what its walks have found even if they were cheap. */
   readonly tells: boolean;
 }
 
@@ -56,7 +56,7 @@ export class ClaimStatements {
     this.#promote = promote(names);
   }
 
-  /** Claims what waits behind the places, by the turns of the priority rotation. */
+  /** Claims what waits behind the places, in turns. */
   async claim(
     request: KnownRequest,
     { ready, due, ignoreDue, tells }: ClaimPlaces,
@@ -151,7 +151,7 @@ export class ClaimStatements {
     ];
   }
 
-  /** What holds for the claimed jobs of each kind, by the kind's number. */
+  /** By the kinds' numbers. */
   #terms(request: KnownRequest, claimedMs: number): ReadonlyMap<number, ClaimTerms> {
     return new Map(
       request.kinds.map(({ id, kind, leaseMs }) => [

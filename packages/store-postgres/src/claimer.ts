@@ -51,11 +51,11 @@ export class Claimer {
   readonly #statements: ClaimStatements;
   readonly #now: () => number;
   readonly #starts: ClaimStarts;
-  /** When the next scheduled job is due, as far as the last claim knew, on the monotonic clock. */
+  /** When the next scheduled job is due, on the monotonic clock, as the last claim knew. */
   #dueAt = Number.POSITIVE_INFINITY;
   /** Whether the last claim took everything that waited. */
   #tookAll = false;
-  /** When the last claim began that looked for more than a hint, on the monotonic clock. */
+  /** When the last claim began that looked for more than a hint. */
   #lookedAt = Number.NEGATIVE_INFINITY;
 
   constructor(
@@ -88,7 +88,7 @@ export class Claimer {
     }
   }
 
-  /** The job that a notification named, if nothing else can be waiting: all was taken, and no scheduled job has become due. */
+  /** The job that a notification named, if nothing else can be waiting. */
   #usableHint({ hint, exclude }: ClaimRequest): JobId | null {
     const now = this.#now();
     const isAlone = this.#tookAll && now < this.#dueAt && now - this.#lookedAt < hintedMs;
@@ -105,7 +105,7 @@ export class Claimer {
     return { jobs, waitMs: waitMs === Number.POSITIVE_INFINITY ? null : waitMs, blocked };
   }
 
-  /** Claims; if it began behind marks and brought too little, it looks from the start as well, as far as the budget allows. */
+  /** Claims; looks from the start too, if it began behind marks and brought too little. */
   async #claimAndLook(request: KnownRequest): Promise<ClaimResult> {
     const now = this.#now();
     this.#lookedAt = now;
@@ -134,12 +134,12 @@ export class Claimer {
     };
   }
 
-  /** A job is pending again at its old place, which the next claim must not pass over; null: jobs may be anywhere. */
+  /** A job is back at its old place, which the next claim must see; null: such jobs may be anywhere. */
   putBack(place: OldPlace | null): void {
     this.#starts.putBack(place);
   }
 
-  /** Claims. Scheduled jobs that are due are promoted first, whether that is known beforehand or the claim finds it out. */
+  /** Promotes what is due, and claims. */
   async #promoteAndClaim(request: KnownRequest, begin: Begin, dueBefore: boolean): Promise<Answer> {
     if (!dueBefore) {
       const isForAll = this.#tookAll && begin === "start" && request.kinds.length <= fewKinds;
@@ -152,7 +152,7 @@ export class Claimer {
     return this.#claimOnce(request, begin, true);
   }
 
-  /** Claims everything that waits; null: that was more than may be taken, so nothing was claimed. */
+  /** Claims everything that waits; null: that was too much, so nothing was claimed. */
   async #claimAllOnce(request: KnownRequest): Promise<Answer | null> {
     // If it fails, for whatever reason, the next claim is the larger one.
     this.#tookAll = false;
@@ -185,7 +185,7 @@ export class Claimer {
     return this.#learn(request, raw, ({ due }) => ignoreDue || !due);
   }
 
-  /** Reads an answer, and learns from it where to begin next. `isWhole` says whether its walks looked at everything. */
+  /** Reads an answer. `isWhole`: its walks looked at everything. */
   async #learn(
     request: KnownRequest,
     raw: RawAnswer,

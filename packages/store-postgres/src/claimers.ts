@@ -37,7 +37,7 @@ export class Claimers<C extends { putBack(place: OldPlace | null): void }> {
     this.#used.delete(worker);
   }
 
-  /** Tells all claimers of a job that is pending again at its old place; null: there may be such jobs anywhere. */
+  /** Tells all claimers of a job back at its old place; null: such jobs may be anywhere. */
   putBack(place: OldPlace | null): void {
     for (const { claimer } of this.#used.values()) claimer.putBack(place);
   }

@@ -42,7 +42,7 @@ export class Kinds {
   readonly #select: Statement;
   readonly #insert: Statement;
   readonly #ids = new Map<string, number>();
-  /** When to try again to register a kind that an open transaction holds, on the monotonic clock. */
+  /** When to try again to register a kind that an open transaction holds. */
   readonly #againAt = new Map<string, number>();
   /** When the numbers may be read again, on the same clock. */
   #anewAt = Number.NEGATIVE_INFINITY;

@@ -14,7 +14,7 @@ export interface Start {
   readonly begin: Begin;
   /** The place before all rows. */
   readonly start: Mark;
-  /** Whether it may begin before a mark, at a row that is known to wait there; there may be much to walk past behind it. */
+  /** Whether it may begin before a mark, at a row that is known to wait there. */
   readonly mayBeLow: boolean;
   /** On the monotonic clock, in milliseconds. */
   readonly now: number;
@@ -35,13 +35,13 @@ export interface Found {
 
 /** What is known of one kind and tier, as places in its order. */
 interface Track {
-  /** The mark that is in use: what had been seen one to two lags ago. */
+  /** In use: what had been seen one to two lags ago. */
   settled: number;
   /** The next mark: what had been seen when the last lag ended. */
   aging: number;
   /** The furthest place that a walk has seen to. */
   seen: number;
-  /** The place before the first row that is known to wait before the mark; `Infinity`: there is none. */
+  /** Before the first row that is known to wait before the mark; `Infinity`: there is none. */
   floor: number;
   /** Whether the walk under way may have missed the floor: it began behind it, or a row has come back since. */
   isPassed: boolean;
@@ -126,7 +126,7 @@ export class Marks {
     return due;
   }
 
-  /** Every tier is to be walked through from its start soon: a job may be back at an unknown place. */
+  /** A job may be back at an unknown place: every tier is to be walked from its start soon. */
   walkSoon(): void {
     for (const { walkAt } of this.#kinds.values()) walkAt.fill(never);
   }

@@ -27,10 +27,10 @@ export class SuspectConnections {
   readonly #pool: PgPoolLike;
   #fresh = new WeakSet<object>();
   #until = Number.NEGATIVE_INFINITY;
-  /** How long each statement may go unanswered that has gone unanswered before, by its name. */
+  /** By statement, once it has gone unanswered. */
   readonly #patienceMs = new Map<string, number>();
 
-  /** The suspects of a pool: one object for all stores that it is lent to, so that the pool gets one listener. */
+  /** The suspects of a pool, shared by all stores that it is lent to. */
   static of(pool: PgPoolLike & { [kept]?: SuspectConnections }): SuspectConnections {
     const known = pool[kept];
     if (known !== undefined) return known;
@@ -65,7 +65,7 @@ export class SuspectConnections {
     if (this.#patienceMs.size > 0) this.#patienceMs.delete(name);
   }
 
-  /** A statement failed: if it went unanswered, all connections that exist now become suspect. */
+  /** A statement failed; if unanswered, all connections become suspect. */
   learn(statement: Statement, error: unknown): void {
     if (!(error instanceof Error) || error.message !== "Query read timeout") return;
     this.#patienceMs.set(statement.name, Math.min(this.patienceMs(statement) * 2, mostPatienceMs));

@@ -7,7 +7,7 @@ import type { Row } from "./database.ts";
  */
 export class Verdicts {
   readonly all: SettleVerdict[];
-  /** The places in the call that have no answer yet, in order. */
+  /** Places without an answer yet, in order. */
   #open: number[];
 
   constructor(length: number) {
@@ -20,7 +20,7 @@ export class Verdicts {
     return this.#open.length === list.length ? list : this.#open.map((place) => list[place] as T);
   }
 
-  /** Takes the answer of a statement over what had none: it applied to the positions (`ord`, from 1) that it returned. */
+  /** Takes the positions (`ord`, from 1) to which a statement over what was open applied. */
   apply(rows: readonly Row[]): void {
     const applied = new Set(rows.map((row) => this.#open[(row["ord"] as number) - 1] as number));
     for (const place of applied) this.all[place] = "applied";

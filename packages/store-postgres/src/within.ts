@@ -28,7 +28,7 @@ interface Making {
 export interface ConnectPatience {
   /** While it is being made. */
   readonly makingMs: number;
-  /** While others use all connections that the pool may have. It is longer: whoever gave up would have to queue again. */
+  /** The same while others use the whole pool: whoever gave up would queue again. */
   readonly waitingMs: number;
 }
 
