@@ -5,14 +5,15 @@ import { isArray } from "./is-array.ts";
 import { jitterFactor, unitSample } from "./jitter.ts";
 import type { JobId } from "./job-id.ts";
 
+/** How delays grow with the failures of a job. */
 export interface BackoffOptions {
   /**
-   * The unit that the Fibonacci multipliers are taken of, raised to 1 ms where it is shorter.
+   * What the Fibonacci numbers multiply, raised to 1 ms where it is shorter.
    * @defaultValue "500ms"
    */
   readonly base?: Duration | undefined;
   /**
-   * The longest delay; raised to `base` where it is shorter, `Infinity` for none.
+   * The longest delay, raised to `base` where it is shorter. `Infinity`: delays grow without limit.
    * @defaultValue "2m"
    */
   readonly cap?: Duration | undefined;
@@ -22,10 +23,10 @@ const backoffBrand = Symbol.for("venturi.backoff");
 const optionNames = new Set(["base", "cap"]);
 
 /**
- * How long a failed job waits: `min(base × (fibonacci(attempt) − 1), cap)`. The first two attempts are repeated at
- * once, the following wait 1, 2, 4, 7, 12, 20 … times the base.
+ * How long a failed job waits: `min(base × (fibonacci(attempt) − 1), cap)`. After its first two failures a job is tried
+ * again at once; after the next ones it waits 1, 2, 4, 7, 12, 20 … times the base.
  *
- * Throws `invalid-argument` for anything that is not a duration.
+ * Throws `invalid-argument` for an unknown option and for what is not a duration.
  *
  * @example new Backoff({ base: "1s", cap: "5m" })
  */
@@ -59,11 +60,11 @@ export function isBackoff(value: unknown): value is Backoff {
 }
 
 /**
- * The delay before a failed job is tried again, in whole milliseconds (truncated). Jitter takes up to
- * `jitterFraction` (0 … 1, clamped) of it away, by a rule that gives the same answer for the same job and attempt.
+ * The delay before a failed job is tried again, in whole milliseconds (truncated). Jitter takes up to `jitterFraction`
+ * (clamped to 0 … 1) of it away, always the same part for the same job and attempt.
  *
- * `attempt` counts failures, this one included, so the first failure is attempt 1. Throws `invalid-argument` for an
- * attempt that is not a whole number, a NaN fraction and a malformed id.
+ * `attempt` counts the failures, this one included: the first failure is attempt 1. Throws `invalid-argument` for an
+ * attempt that is no count, for a fraction that is NaN, and for a malformed id.
  *
  * @example retryDelay(new Backoff({ base: "1s", cap: "5m" }), 0.5, 3, "01ARZ3NDEKTSV4RRFFQ69G5FAV") // 877
  */

@@ -1,10 +1,10 @@
 import { type Priority, priorityFloor, priorityTier } from "./priority.ts";
 
-/** Where the priority rotation stands: the next `limit` turns are `counter + 1, counter + 2, …`. */
+/** Where the priority rotation stands: the next turns are `counter + 1`, `counter + 2`, and so on. */
 export interface Turn {
   /** Turns spent so far: one for every job that a claim has brought back. */
   readonly counter: number;
-  /** The anti-starvation ratio; null: strict priority. */
+  /** The `priorityRatio` of the worker; null: strict priority. */
   readonly ratio: number | null;
 }
 
@@ -13,7 +13,7 @@ export interface KindLoad {
   readonly kind: string;
   /** Most handlers of the kind at once; null: only `concurrency` bounds it. */
   readonly cap: number | null;
-  /** Slots that jobs of the kind take now, also those that run on after their claim was lost. */
+  /** Slots that jobs of the kind take now, including handlers that go on after their claim was lost. */
   readonly taken: number;
 }
 
@@ -25,8 +25,8 @@ export interface ClaimPlan {
 }
 
 /**
- * Decides which jobs are asked for: at most `free` of them, none of a kind at its cap, no more of a kind than its
- * cap leaves. Null when there is nothing to ask for.
+ * Decides what to claim: at most `free` jobs, and of each kind no more than its cap leaves room for. Null when there is
+ * nothing to claim.
  */
 export function planClaim(input: {
   readonly free: number;
@@ -55,9 +55,9 @@ export interface WaitingJob {
 }
 
 /**
- * The jobs that a plan takes from what waits, by turns: each turn with floor f takes the first job of the tiers at
- * or below that priority, and if they hold none, the first of the tiers above. `waiting` is in arrival order;
- * returns indexes into it, in the order taken. This is the definition that every store's claim is tested against.
+ * The jobs that a plan takes from those that wait, turn by turn. A turn with floor f takes the first job of the tiers f to
+ * 2; if they hold none, the first of the tiers above. `waiting` is in arrival order; the result are indexes into it, in the
+ * order in which they are taken. Every store's claim is tested against this definition.
  */
 export function takeTurns(plan: ClaimPlan, waiting: readonly WaitingJob[]): number[] {
   const left = new Map(plan.kinds.map(({ kind, limit }) => [kind, limit]));
@@ -88,8 +88,8 @@ export function takeTurns(plan: ClaimPlan, waiting: readonly WaitingJob[]): numb
 }
 
 /**
- * What a claim brought, in the order in which its turns took it: however many a claim brings at once, none of the
- * lower priorities waits behind more of the higher ones than the rotation says. `jobs` are in the claim's order.
+ * The jobs that a claim brought (by priority, then arrival), in the order in which its turns took them. So a job of a lower
+ * priority waits behind no more urgent ones than the rotation says, however many jobs a claim brings at once.
  */
 export function inTurns<T extends { readonly kind: string; readonly priority: Priority }>(
   turn: Turn,

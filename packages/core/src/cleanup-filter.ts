@@ -14,11 +14,11 @@ export interface CleanupFilter {
    */
   readonly kind?: string | undefined;
   /**
-   * Only jobs that ended so: `"completed"`, `"dead"`, `"cancelled"`, or several of them.
+   * Only jobs that ended in this way: `"completed"`, `"dead"`, `"cancelled"`, or an array of them.
    * @defaultValue all three
    */
   readonly status?: EndStatus | readonly EndStatus[] | undefined;
-  /** Stops between two batches; what has been deleted stays deleted. */
+  /** Stops the cleanup between two batches. What has been deleted by then stays deleted. */
   readonly signal?: AbortSignal | undefined;
 }
 

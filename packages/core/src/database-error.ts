@@ -6,8 +6,10 @@ import { isRetryableSqlState } from "./sql-state.ts";
 /**
  * What became of the statement that failed.
  *
- * `not-sent`: the server never got it. `refused`: nothing was written, since the server answered with an error; or,
- * where there is no SQLSTATE, since something else threw, which may have been before anything was sent. `unknown`: the connection was lost with the statement on its way, which may have been carried out.
+ * - `not-sent`: the server never got it.
+ * - `refused`: nothing was written. The server answered with an error; or, where there is no SQLSTATE, something else
+ *   threw, perhaps before anything was sent.
+ * - `unknown`: the connection was lost while the statement was on its way; it may have been carried out.
  */
 export type StatementFate = "not-sent" | "refused" | "unknown";
 

@@ -3,7 +3,7 @@ import { invalidArgument, readArgument, show } from "./errors.ts";
 /**
  * A span of time: a number of milliseconds, or text such as "500ms", "1.5s", "10m", "2h", "30d".
  *
- * Text that comes from configuration is not checked by the compiler: pass it through {@link parseDuration}.
+ * The compiler cannot check text that comes from configuration: pass it through {@link parseDuration}.
  */
 export type Duration = number | `${number}${"ms" | "s" | "m" | "h" | "d"}`;
 

@@ -9,14 +9,14 @@ import { isRetryableSqlState } from "./sql-state.ts";
  * - `invalid-argument`: an option, argument, key or kind is not acceptable; `argument` names it.
  * - `serialization`: JSON or jsonb cannot hold the value; `path` says where.
  * - `validation`: a schema refused the value; `path` and `issues` say where and why.
- * - `merge`: a merge function threw, or returned a promise or no decision; where it is retryable, the pending job that
- *   it decided about has changed meanwhile.
+ * - `merge`: a merge function threw, or returned a promise or something that is no decision. Where the error is retryable,
+ *   the pending job that was decided about has changed since.
  * - `enqueue-unknown`: the connection was lost before the answer came; repeat with the same `id` (or `ids`).
  * - `id-conflict`: the id belongs to a job of another kind or key.
  * - `not-migrated`: the database lacks venturi's tables; run migrate.
  * - `migration`: a migration could not be applied.
  * - `claim-lost`: the run no longer holds its claim.
- * - `already-run`: a worker was run a second time or beside itself, or given a task once it had started.
+ * - `already-run`: a worker was run a second time, or while it was running, or was given a task after it had started.
  * - `closed`: the store has been closed, or the worker was stopped before `runOnce`.
  * - `shutdown`, `lease-ended`: reasons of a handler's abort signal.
  * - `database`: a statement failed; `sqlState` says how.
@@ -47,6 +47,7 @@ export interface ValidationIssue {
   readonly path: readonly (string | number)[];
 }
 
+/** What a {@link VenturiError} carries besides its code and message; see the members of the error. */
 export interface VenturiErrorOptions {
   readonly cause?: unknown;
   /**
@@ -80,8 +81,8 @@ export class VenturiError extends Error {
   /** The job that the error is about; with `enqueue-unknown` the id to repeat the call with. */
   declare readonly id?: JobId;
   /**
-   * With `enqueue-unknown` from a call of many jobs: the ids to repeat it with, in its order. With a retryable
-   * `merge`: the jobs of the call that earlier calls brought in.
+   * With `enqueue-unknown` from `enqueueMany`: the ids to repeat the call with, in the order of its jobs. With a retryable
+   * `merge`: those jobs of the call that earlier calls have stored or merged.
    */
   declare readonly ids?: readonly JobId[];
 
@@ -110,7 +111,7 @@ function isRetryableByDefault(code: VenturiErrorCode, sqlState: string | undefin
   return code === "enqueue-unknown";
 }
 
-/** Whether a caught value is venturi's own error, also one thrown by another copy of this package. */
+/** Whether a caught value is an error of venturi's, even one thrown by another copy of this package. */
 export function isVenturiError(value: unknown): value is VenturiError {
   return hasBrand(value, errorBrand);
 }

@@ -5,8 +5,8 @@ import type { RunResult, SettlementOutcome } from "./settlement.ts";
 import type { EnqueueOutcome } from "./store.ts";
 
 /**
- * What queues and workers publish on channels of `node:diagnostics_channel`, by the channel's name, while someone
- * listens. No message holds a payload, a carry, a key, a note or the text of an error.
+ * The messages that queues and workers publish with `node:diagnostics_channel`, by the channel's name. Nothing is published
+ * while nobody listens. No message holds a payload, a carry, a dedup key, a note or the text of an error.
  *
  * @example
  * subscribe("venturi:settle", (message) => {
@@ -30,12 +30,12 @@ export interface ErrorSummary {
 
 // ── enqueueing ───────────────────────────────────────────────────────────────────────────────────
 
-/** One call of `enqueue`, `enqueueAt` or `enqueueMany`: the same object in all messages about it. */
+/** One call of `enqueue`, `enqueueAt` or `enqueueMany`. All messages about a call hold the same object. */
 export interface EnqueueCall {
   readonly jobs: readonly JobToEnqueue[];
   /** Whether it is a call of `enqueueMany`. */
   readonly isBatch: boolean;
-  /** Whether it is part of a transaction of its caller, which may still be rolled back when the job is stored. */
+  /** Whether it is part of a transaction of its caller, which may be rolled back after the job has been stored. */
   readonly inTransaction: boolean;
 }
 
@@ -44,8 +44,8 @@ export interface JobToEnqueue {
   readonly kind: string;
   readonly priority: Priority;
   /**
-   * What the job is enqueued with. While `start` is published a listener may add to them, such as a trace context;
-   * additions with which the headers would be too long are left out.
+   * The headers that the job is enqueued with. While `start` is published a listener may add to them, for example a trace
+   * context. If they become too long by that, none of the additions are kept.
    */
   readonly headers: Record<string, string>;
 }
@@ -53,7 +53,7 @@ export interface JobToEnqueue {
 export type EnqueueEvent =
   /** Nothing of the call has been sent. Published in the context of the caller. */
   | { readonly event: "start"; readonly call: EnqueueCall }
-  /** The store has confirmed the call. What a transaction of the caller stored exists once that has committed. */
+  /** The store has confirmed the call. Inside a transaction of the caller the jobs exist once that has committed. */
   | {
       readonly event: "stored";
       readonly call: EnqueueCall;
@@ -66,7 +66,7 @@ export type EnqueueEvent =
       /** From the start, in milliseconds. */
       readonly durationMs: number;
     }
-  /** The call has rejected. One that its signal ended may be `stored` later, if it had been sent. */
+  /** The call has rejected. If its signal ended it after it had been sent, `stored` may still follow. */
   | {
       readonly event: "failed";
       readonly call: EnqueueCall;
@@ -77,13 +77,13 @@ export type EnqueueEvent =
 
 // ── working ──────────────────────────────────────────────────────────────────────────────────────
 
-/** One run of a job: the same object in all messages of `venturi:run` and `venturi:settle` about it. */
+/** One run of a job. All messages of `venturi:run` and `venturi:settle` about a run hold the same object. */
 export interface RunFacts {
   readonly id: JobId;
   readonly kind: string;
   readonly priority: Priority;
   readonly headers: Headers;
-  /** This run included. */
+  /** How often the job has been started, this run included. */
   readonly runCount: number;
   /** Failures before this run. */
   readonly failureCount: number;
@@ -121,25 +121,25 @@ export interface RunStartEvent {
   /** From when the job was due until its handler was called, in milliseconds. */
   readonly latencyMs: number;
   /**
-   * While `start` is published a listener may add a function here, inside of which the handler is then called: for
+   * While `start` is published a listener may add functions here, inside of which the handler is then called. They are for
    * contexts that cannot be bound to the channel with `bindStore`.
    */
   readonly around: RunWrapper[];
 }
 
 export type RunEvent =
-  /** The handler is about to be called. Published by `runStores`: stores that are bound to the channel hold in it. */
+  /** The handler is about to be called. Published with `runStores`, so that bound stores are in effect inside the handler. */
   | RunStartEvent
-  /** The run has come to its end; nothing of that has been written. Without a `start` where the payload did not decode. */
+  /** The run has ended, and nothing has been written yet. There was no `start` where the payload did not decode. */
   | {
       readonly event: "end";
       readonly worker: string;
       readonly run: RunFacts;
-      /** What the handler came to. What becomes of the job then is told by `venturi:settle`. */
+      /** How the handler ended. What becomes of the job is said by `venturi:settle`. */
       readonly result: RunResult["type"];
       /** What it threw; null where it did not fail. */
       readonly error: ErrorSummary | null;
-      /** In milliseconds. */
+      /** How long the handler took, in milliseconds. */
       readonly durationMs: number;
     };
 
@@ -147,7 +147,7 @@ export type RunEvent =
 export interface SettleFacts {
   readonly worker: string;
   readonly run: RunFacts;
-  /** From the end of the run, in milliseconds. */
+  /** From the end of the run until now, in milliseconds. */
   readonly latencyMs: number;
 }
 
@@ -156,7 +156,7 @@ export type SettleEvent =
   | (SettleFacts & {
       readonly event: "settled";
       readonly outcome: SettlementOutcome;
-      /** Which failure of the job this is; null where it is none. */
+      /** Which failure of the job this is, from 1; null where it is none. */
       readonly attempt: number | null;
     })
   /** The run no longer held its claim: nothing was written, someone else has the job. */
@@ -174,7 +174,7 @@ export interface RecoverEvent {
   /** The run that was lost. */
   readonly runCount: number;
   readonly outcome: "stale-recovered" | "dead";
-  /** Which failure of the job this is. */
+  /** Which failure of the job this is, from 1. */
   readonly attempt: number;
   /** Whether its lease had passed, or its worker had stopped beating. */
   readonly reason: "overdue" | "silent";

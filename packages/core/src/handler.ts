@@ -6,7 +6,7 @@ import type { Logger } from "./logger.ts";
 import type { Outcome } from "./outcome.ts";
 import type { TaskCarry, TaskPayload } from "./task.ts";
 
-/** What a handler knows of the run it is. `Tx` is the transaction that the worker's store can complete a run in. */
+/** What a handler knows about its run. `Tx` is the type of transaction in which the worker's store can complete a run. */
 export interface JobContext<Carry = unknown, Tx = never> {
   readonly id: JobId;
   readonly kind: string;
@@ -16,14 +16,14 @@ export interface JobContext<Carry = unknown, Tx = never> {
   readonly runCount: number;
   /** How often it has failed before this run. */
   readonly failureCount: number;
-  /** What earlier runs left behind; change or replace it, and it is kept when this run pauses or is retried. */
+  /** What earlier runs left behind. Change or replace it: it is kept when this run pauses or is retried. */
   carry: Carry;
-  /** Keeps a JSON value with this run's journal entry; the last one given counts, and `undefined` is none. */
+  /** Keeps a JSON value with this run's journal entry. The last value given counts; `undefined` takes it back. */
   attach(value: unknown): void;
   /**
-   * What happened to this job so far, in order; with `limit`, its latest entries.
+   * The journal of this job so far, in order; with `limit`, its latest entries.
    *
-   * Rejects with `database` when it cannot be read, and `invalid-argument` for a limit that is no count.
+   * Rejects with `database` when it cannot be read, and with `invalid-argument` for a limit that is no count.
    */
   history(options?: {
     readonly limit?: number | undefined;
@@ -34,29 +34,30 @@ export interface JobContext<Carry = unknown, Tx = never> {
    * `shutdown`, `lease-ended` or `claim-lost`.
    */
   readonly signal: AbortSignal;
-  /** When the lease ends by the database's clock. After that the job may be run by someone else. */
+  /** When the lease ends, by the database's clock. After that someone else may run the job. */
   readonly deadline: Date;
-  /** How long the lease still holds at least, in milliseconds; 0 when it has ended or the claim is lost. */
+  /** How long the lease still holds at least, in whole milliseconds; 0 when it has ended or the claim is lost. */
   timeRemaining(): number;
   /**
-   * Moves the end of the lease to `duration` from now by the database's clock, clamped to 1 second … 365 days, and
-   * returns the new deadline. Never shortens the lease.
+   * Extends the lease until `duration` from now by the database's clock (clamped to 1 second … 365 days), and returns the
+   * new deadline. It never shortens the lease.
    *
-   * Rejects with `claim-lost`, and aborts the signal, when the run no longer holds its claim.
+   * Rejects with `claim-lost`, and aborts the signal, when the run no longer holds its claim; with `lease-ended` when the
+   * lease ended before the store could extend it; and with `database` when the store refuses.
    */
   extendLease(duration: Duration): Promise<Date>;
   /**
-   * Completes this run in a transaction of the handler's own: what the handler wrote there and the run's end are
-   * committed together, or not at all. Once it has resolved, commit, and return nothing.
+   * Completes this run in a transaction of the handler's own: what the handler wrote there and the end of the run are
+   * committed together, or not at all. When it has resolved, commit, and return nothing.
    *
-   * Rejects with `claim-lost` when the run no longer holds its claim: then that transaction cannot commit. Rejects
-   * with `claim-lost` as well when the run has been completed already.
+   * Rejects with `claim-lost` when the run no longer holds its claim, and then the transaction cannot be committed; or when
+   * the run has been completed already. Rejects with `invalid-argument` for what is no transaction of the store.
    *
    * Where the compiler says "not assignable to parameter of type 'never'", name the transaction in the handler's type:
    * `Handler<typeof Task, App, PostgresTransaction>`, with the type from `@venturi/store-postgres`.
    */
   readonly complete: (tx: Tx, note?: string) => Promise<void>;
-  /** The worker's logger; adds the job's id, kind and run. */
+  /** The worker's logger, which adds the job's id, kind and run count to each record. */
   readonly log: Logger;
 }
 

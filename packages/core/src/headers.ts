@@ -2,12 +2,12 @@ import { invalidArgument, readArgument, show } from "./errors.ts";
 import { unstorableText } from "./text.ts";
 
 /**
- * Small text metadata of a job: trace context, a request id. Given and read back as a plain object, in which a name
- * such as `__proto__` is a member like any other.
+ * Small text metadata of a job, such as a trace context or a request id. It is a plain object, in which even `__proto__` is
+ * a name like any other.
  */
 export type Headers = Readonly<Record<string, string>>;
 
-/** The most that all names and values of a job's headers may have, in UTF-16 units. */
+/** The most UTF-16 units that all names and values of a job's headers may have together. */
 export const MAX_HEADERS_LENGTH = 8_192;
 
 /**

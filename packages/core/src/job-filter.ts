@@ -6,8 +6,8 @@ import { jobStatuses } from "./journal.ts";
 import type { JobQuery } from "./store.ts";
 
 /**
- * Which jobs to list, newest first by id. Every member narrows; one that is absent or undefined does not, so that an
- * empty filter lists everything. An empty array admits nothing.
+ * Which jobs to list, newest first by id. A job is listed if it matches every member that is given; an empty filter lists
+ * all jobs. Nothing matches an empty array.
  */
 export interface JobFilter {
   /** Only jobs of this status, or of one of these. */
@@ -25,12 +25,13 @@ export interface JobFilter {
    * @defaultValue 100
    */
   readonly limit?: number | undefined;
-  /** `nextCursor` of the page before. */
+  /** `nextCursor` of the page before; absent: the first page. */
   readonly cursor?: string | undefined;
+  /** Ends the waiting: the call rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** One page of jobs; without `nextCursor` it is the last. */
+/** One page of jobs. The last page has no `nextCursor`. */
 export interface JobPage {
   readonly jobs: readonly JobRecord[];
   readonly nextCursor?: string;

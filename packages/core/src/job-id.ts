@@ -1,7 +1,7 @@
 import { TIME_MAX, ulid } from "ulid";
 import { invalidArgument, show, type VenturiError } from "./errors.ts";
 
-/** A job's id: a ULID in its canonical form, 26 upper-case characters whose order is that of their making. */
+/** A job's id: a ULID in its canonical form, 26 upper-case characters. Ids sort by the time at which they were made. */
 export type JobId = string;
 
 const base32 = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
@@ -10,7 +10,7 @@ const jobIdPattern = /^[0-7][0-9A-HJKMNP-TV-Z]{25}$/;
 const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 // The conversions run once per job at enqueue, at claim and at its end; ulid's own take 2 to 3 µs, these a tenth of
-// that. Each makes its text at one go: pieced together it would be copied once more by whatever looks at it first.
+// that. Each makes its text in one call: text joined from pieces would be copied again when somebody first looks at it.
 
 /** The characters' codes by their digits' values. */
 const base32Codes = Uint8Array.from(base32, (digit) => digit.charCodeAt(0));

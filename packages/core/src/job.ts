@@ -3,7 +3,7 @@ import type { Task } from "./task.ts";
 
 const unsentBrand: unique symbol = Symbol.for("venturi.unsent-job");
 
-/** A job that has not been enqueued: what calling a task gives, and what `enqueue` takes. */
+/** A job that has not been enqueued yet: what calling a task returns, and what `enqueue` takes. */
 export interface UnsentJob<K extends string = string> {
   readonly [unsentBrand]: true;
   readonly kind: K;
@@ -37,7 +37,7 @@ export function createUnsentJob<K extends string>(
   return new TaskJob(kind, task, input);
 }
 
-/** Whether a value is an unsent job, also one made by another copy of this package. */
+/** Whether a value is an unsent job, even one made by another copy of this package. */
 export function isUnsentJob(value: unknown): value is UnsentJob {
   return hasBrand(value, unsentBrand);
 }

@@ -5,6 +5,7 @@ import type { Priority } from "./priority.ts";
 /** Where a job stands. `completed`, `dead` and `cancelled` are ends; a paused or retried job is `pending`. */
 export type JobStatus = "pending" | "claimed" | "completed" | "dead" | "cancelled";
 
+/** All statuses. */
 export const jobStatuses: readonly JobStatus[] = Object.freeze([
   "pending",
   "claimed",
@@ -16,6 +17,7 @@ export const jobStatuses: readonly JobStatus[] = Object.freeze([
 /** How a job can end. */
 export type EndStatus = Extract<JobStatus, "completed" | "dead" | "cancelled">;
 
+/** All statuses in which a job has ended. */
 export const endStatuses: readonly EndStatus[] = Object.freeze(["completed", "dead", "cancelled"]);
 
 /**
@@ -33,6 +35,7 @@ export type JournalOutcome =
   | "cancelled"
   | "requeued";
 
+/** All outcomes. */
 export const journalOutcomes: readonly JournalOutcome[] = Object.freeze([
   "completed",
   "paused",
@@ -53,22 +56,24 @@ export interface JobRecord {
   readonly priority: Priority;
   /** The input that was enqueued, as JSON holds it. */
   readonly payload: unknown;
-  /** What the last run that paused or retried left behind; null: the initial carry, or the job has completed. */
+  /** What the last run that paused or was retried left behind; null: the initial carry, or the job has completed. */
   readonly carry: unknown;
   /** Empty where none were given. */
   readonly headers: Headers;
-  /** Runs so far, one that is under way included. */
+  /** How often the job has been started, a run that is under way included. */
   readonly runCount: number;
   /** Failures since the job was enqueued or last requeued. */
   readonly failureCount: number;
+  /** Null: it has none. */
   readonly dedupKey: string | null;
   readonly createdAt: Date;
   /** When the job is, or was, due; null when it has ended. */
   readonly visibleAt: Date | null;
-  /** Null while it has not ended. */
+  /** When the job ended; null while it has not. */
   readonly finishedAt: Date | null;
-  /** The name of the worker that runs it; null when none does. */
+  /** The name of the worker that holds it; null when none does. */
   readonly claimedBy: string | null;
+  /** When the lease of that worker ends; null when none holds it. */
   readonly leaseExpiresAt: Date | null;
 }
 
@@ -79,7 +84,7 @@ export interface FailureDetail {
   readonly stack?: string;
 }
 
-/** One thing that happened to a job. Entries are never changed; only the name of a worker can be forgotten. */
+/** One thing that happened to a job. Entries never change, except that a cleanup may forget the name of the worker. */
 export interface JournalEntry {
   readonly jobId: JobId;
   readonly kind: string;

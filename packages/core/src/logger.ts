@@ -1,10 +1,10 @@
 import { invalidArgument, readArgument, show } from "./errors.ts";
 import { isPromise } from "./schema.ts";
 
-/** Facts that belong to a log record; never payloads, keys or credentials. */
+/** The fields of a log record. They never hold payloads, dedup keys or credentials. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
-/** Where venturi writes what an operator should know. `console` fits, and so does a thin wrapper of any logger. */
+/** What venturi tells an operator through. `console` is one; any other logger needs a thin wrapper, see {@link pinoLogger}. */
 export interface Logger {
   debug(message: string, fields?: LogFields): void;
   info(message: string, fields?: LogFields): void;
@@ -16,7 +16,7 @@ function ignore(): void {
   // Silence is the purpose.
 }
 
-/** As much of a pino logger as is needed, of its children too; loggers that take the fields first fit alike. */
+/** What is needed of a pino logger or one of its children, or of another logger that takes the fields first. */
 export interface PinoLike {
   debug(fields: LogFields, message: string): void;
   info(fields: LogFields, message: string): void;
@@ -25,7 +25,8 @@ export interface PinoLike {
 }
 
 /**
- * A logger that writes to pino, which takes the fields before the message. Throws `invalid-argument` for what is none.
+ * Makes a logger that writes to pino, which takes the fields before the message. Throws `invalid-argument` for what is no
+ * logger of that shape.
  *
  * @example new Worker(store, { logger: pinoLogger(pino()) })
  */
@@ -39,7 +40,7 @@ export function pinoLogger(pino: PinoLike): Logger {
   };
 }
 
-/** Writes nothing. */
+/** A logger that writes nothing. */
 export const silentLogger: Logger = Object.freeze({
   debug: ignore,
   info: ignore,
@@ -50,10 +51,10 @@ export const silentLogger: Logger = Object.freeze({
 const levels = ["debug", "info", "warn", "error"] as const;
 
 /**
- * A logger that an application has passed, with its faults kept to itself, also later ones: neither a full disk nor a
- * bug in it must keep anything from being done.
+ * Wraps a logger that an application has passed, so that whatever goes wrong in it stays there: neither a full disk nor a
+ * bug in the logger must stop a queue or a worker.
  *
- * Throws `invalid-argument` for what is none.
+ * Throws `invalid-argument` for what is no logger.
  */
 export function toLogger(value: unknown): Logger {
   checkLevels("logger", value, "pass { debug, info, warn, error }, or pinoLogger(logger) for pino");
@@ -73,7 +74,7 @@ function safely(logger: Logger): Logger {
     (level: keyof Logger) =>
     (message: string, fields?: LogFields): void => {
       try {
-        // The console would print what is not there.
+        // Left out where there are none: the console would print "undefined".
         const returned: unknown =
           fields === undefined ? logger[level](message) : logger[level](message, fields);
         if (isPromise(returned)) Promise.resolve(returned).catch(ignore);

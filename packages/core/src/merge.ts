@@ -6,7 +6,7 @@ import type { JournalEntry } from "./journal.ts";
 import { type Priority, toPriority } from "./priority.ts";
 
 /**
- * What becomes of an enqueue that finds a pending job with its kind and key, whatever the two hold.
+ * What becomes of an enqueued job that meets a pending job with its kind and key, whatever their payloads are.
  *
  * - `keep`: the pending job stays as it is, the incoming one is dropped.
  * - `replace`: the pending job gets the incoming payload, priority, headers and lease, and starts with the initial
@@ -17,6 +17,7 @@ export type ConstantMerge = "keep" | "replace" | "independent";
 
 const constantMerges = new Set<unknown>(["keep", "replace", "independent"]);
 
+/** Whether a value is `keep`, `replace` or `independent`. */
 export function isConstantMerge(value: unknown): value is ConstantMerge {
   return constantMerges.has(value);
 }
@@ -28,7 +29,7 @@ export interface Pending<P, C> {
   readonly carry: C;
   readonly runCount: number;
   readonly failureCount: number;
-  /** The latest hundred entries, in order. */
+  /** The latest hundred entries of its journal, in order. */
   readonly journal: readonly JournalEntry[];
   readonly visibleAt: Date;
   readonly priority: Priority;
@@ -51,12 +52,17 @@ export type Decision<P, C> = { readonly [decisionBrand]: true } & (
     }
 );
 
-/** Decides a merge by looking at both jobs. Must be synchronous and free of effects: it may run more than once. */
+/** Decides a merge by looking at both jobs. It must be synchronous and free of effects: it may be called more than once. */
 export type MergeFunction<P, C> = (incoming: P, existing: Pending<P, C>) => Decision<P, C>;
 
-/** What `Merge.with` can change beside payload and carry. */
+/** What `Merge.with` can change besides payload and carry. */
 export interface MergeChanges {
+  /**
+   * When the pending job is due; a time in the past means now.
+   * @defaultValue unchanged
+   */
   readonly visibleAt?: Instant | undefined;
+  /** @defaultValue unchanged */
   readonly priority?: Priority | undefined;
 }
 
@@ -77,8 +83,8 @@ export const Merge = Object.freeze({
   /** The incoming job is a job of its own. */
   independent: (): Decision<never, never> => independent,
   /**
-   * The pending job gets this payload, and this carry unless it is left out or undefined; when it is due and its
-   * priority change only if named. Throws `invalid-argument` for a bad time or priority.
+   * The pending job gets this payload with the lease that the task gives it, and the incoming job's headers. Its carry, due
+   * time and priority change only if they are given. Throws `invalid-argument` for a bad time or priority.
    */
   with: <P, C = never>(payload: P, carry?: C, changes: MergeChanges = {}): Decision<P, C> => {
     const { visibleAt, priority, ...unknown } = readArgument("Merge.with changes", () => ({
@@ -98,7 +104,7 @@ export const Merge = Object.freeze({
   },
 });
 
-/** Whether a value is a decision, also one made by another copy of this package. */
+/** Whether a value is a decision, even one made by another copy of this package. */
 export function isDecision(value: unknown): value is Decision<unknown, unknown> {
   return hasBrand(value, decisionBrand);
 }

@@ -37,23 +37,23 @@ function paused(delayMs: number, runAt: number | null, note: string | null): Pau
   return Object.freeze({ [outcomeBrand]: true as const, type: "paused", delayMs, runAt, note });
 }
 
-/** The outcomes that a handler returns. A note is for the journal, cut to 4,096 characters. */
+/** Makes the outcomes that a handler returns. A note goes into the journal, cut to 4,096 characters. */
 export const Outcome = Object.freeze({
-  /** The job is done; returning nothing says the same. */
+  /** The job is completed; returning nothing says the same. */
   completed: (note?: string): Outcome =>
     note === undefined ? completedWithoutNote : completed(toNote(note)),
   /**
-   * The job is pending again and due after `duration`, its carry kept. Not a failure. A negative number means 0,
-   * and what would pass the far date is cut to it; anything else that is no duration throws `invalid-argument`.
+   * The job is pending again and due after `duration`; its carry is kept. That is no failure. A negative number means 0,
+   * and `Infinity` the year 9999. Throws `invalid-argument` for what is no duration.
    */
   pauseFor: (duration: Duration, note?: string): Outcome =>
     paused(differenceMs(duration, "pauseFor duration"), null, toNote(note)),
-  /** As `pauseFor`, until a moment; throws `invalid-argument` for an invalid `Date`. */
+  /** As `pauseFor`, but due at a moment. Throws `invalid-argument` for an invalid `Date`. */
   pauseUntil: (date: Instant, note?: string): Outcome =>
     paused(0, toEpochMs(date, "pauseUntil date"), toNote(note)),
 });
 
-/** Whether a value is an outcome, also one made by another copy of this package. */
+/** Whether a value is an outcome, even one made by another copy of this package. */
 export function isOutcome(value: unknown): value is Outcome {
   return hasBrand(value, outcomeBrand);
 }

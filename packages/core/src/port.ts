@@ -1,13 +1,13 @@
-/** Which shape of the ports this is; stores and callers of one version belong together. */
+/** The version of the ports. A store works only with callers of the same version. */
 export const PORT_VERSION = 1;
 
-/** What an adapter can do beyond the required verbs; callers read it instead of guessing. */
+/** What a store can do beyond the required verbs. Callers read it instead of guessing. */
 export interface StoreCapabilities {
   /** Whether producers may enqueue inside a caller's transaction (`within(tx)`). */
   readonly transactions: boolean;
   /** Whether the store is also a {@link Notifier}. Without it workers poll. */
   readonly notifications: boolean;
-  /** How many connections there are where the store shares them with the application; absent: it has its own, or cannot tell. */
+  /** The size of the pool that the store shares with the application; absent: it has a pool of its own, or cannot tell. */
   readonly sharedConnections?: number;
 }
 
@@ -17,11 +17,11 @@ export interface Port {
   readonly capabilities: StoreCapabilities;
 }
 
-/** What every request may carry: its caller may stop waiting for the answer. */
+/** What every request may carry: a signal with which its caller stops waiting for the answer. */
 export interface Signalled {
   /**
-   * Ends the waiting: the call rejects with the signal's reason as soon as it aborts, and begins nothing where it has
-   * aborted already. It undoes nothing: what was sent may still be carried out.
+   * Ends the waiting: the call rejects with the signal's reason as soon as the signal aborts. If it has aborted already,
+   * the call begins nothing. Nothing is undone: what has been sent may still be carried out.
    */
   readonly signal?: AbortSignal | undefined;
 }

@@ -3,12 +3,12 @@ import { invalidArgument } from "./errors.ts";
 /** Where venturi lives in a database: every table, index, function and channel is named from the prefix. */
 export interface NameOptions {
   /**
-   * First part of every name: `^[a-z][a-z0-9_]*$`, at most 39 characters.
+   * What every name begins with: lower-case letters, digits and underscores, a letter first; at most 39 characters.
    * @defaultValue "venturi"
    */
   readonly prefix?: string | undefined;
   /**
-   * The schema that holds it all; quoted and qualified everywhere.
+   * The schema of all tables and functions. `migrate` makes it where it is missing.
    * @defaultValue "public"
    */
   readonly schema?: string | undefined;

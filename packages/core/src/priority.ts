@@ -1,9 +1,8 @@
 import { invalidArgument, show } from "./errors.ts";
 
 /**
- * How urgent a job is: due `high` jobs are claimed before `normal` ones, and those before `low`. So that a flood of
- * urgent jobs does not starve the rest, now and then a turn goes to the lower ones first: see `priorityRatio` of a
- * worker.
+ * How urgent a job is. Due `high` jobs are claimed before `normal` ones, and these before `low` ones. Now and then a turn
+ * goes to the lower priorities first, so that a flood of urgent jobs does not starve them: see `priorityRatio` of a worker.
  */
 export type Priority = "high" | "normal" | "low";
 
@@ -13,6 +12,7 @@ export type PriorityTier = 0 | 1 | 2;
 /** All priorities, by tier. */
 export const priorities: readonly Priority[] = Object.freeze(["high", "normal", "low"]);
 
+/** Whether a value is a priority. */
 export function isPriority(value: unknown): value is Priority {
   return value === "normal" || value === "high" || value === "low";
 }
@@ -24,6 +24,7 @@ export function toPriority(value: unknown, argument: string): Priority {
   throw invalidArgument(argument, what, 'use "high", "normal" or "low"');
 }
 
+/** The tier of a priority. */
 export function priorityTier(priority: Priority): PriorityTier {
   return priority === "normal" ? 1 : priority === "high" ? 0 : 2;
 }

@@ -9,7 +9,7 @@ import type { Priority } from "./priority.ts";
 /** One job to store. The producer has made its id and validated its payload. */
 export interface EnqueueJob {
   readonly id: JobId;
-  /** Whether the id is the caller's own, so that another call with it may be under way; bounds the wait for that one. */
+  /** Whether the caller chose the id, so that another call with it may be under way. It bounds the wait for that call. */
   readonly repeatable?: boolean;
   readonly kind: string;
   /** JSON text of the caller's input. */
@@ -26,59 +26,67 @@ export interface EnqueueJob {
   /** The task's own lease in milliseconds, evaluated at enqueue; absent: the claim's. */
   readonly leaseMs?: number | null;
   readonly headers?: Headers | null;
-  /** What the task's merge function has decided, instead of `merge`; only with a key. */
+  /** What the task's merge function has decided; it goes before `merge`. Only with a key. */
   readonly decision?: MergeChoice;
 }
 
 /**
- * What became of one enqueued job: a row of its own, merged into a pending one, or a repeat of an id that an
- * earlier call already brought in.
+ * What became of one enqueued job.
+ *
+ * - `enqueued`: it is a job of its own.
+ * - `kept`, `replaced`, `merged`: it was merged into a pending job, by `keep`, `replace` or `with`.
+ * - `repeated`: an earlier call has stored a job with this id, or merged it.
  */
 export type EnqueueOutcome = "enqueued" | "kept" | "replaced" | "merged" | "repeated";
 
+/** The jobs of one call: all of them are stored, or none. */
 export interface EnqueueRequest extends Signalled {
   readonly jobs: readonly EnqueueJob[];
 }
 
+/** The answer for one job of a call. */
 export interface EnqueuedJob {
-  /** The surviving job: the request's own id, or that of the job it was merged into. */
+  /** The job's own id, or that of the pending job it was merged into. */
   readonly id: JobId;
   readonly outcome: EnqueueOutcome;
 }
 
+/** What producers ask of a store. */
 export interface ProducerStore extends Port {
   /**
-   * Stores all jobs or none, in the order given, and wakes workers if any is due soon.
+   * Stores all jobs or none, in the order given, and wakes workers if any of them is due soon.
    *
-   * Throws `VenturiError` `id-conflict` when an id belongs to another kind or key, `merge` with `isRetryable` when
-   * the pending job that a decision is about has changed since it was read (its `ids` are those of the request that
-   * earlier calls brought in), and `database` when the statement failed.
+   * Rejects with `id-conflict` when an id belongs to a job of another kind or key; with a retryable `merge` when the
+   * pending job that a decision is about has changed since it was read (the error's `ids` are the ids of this request
+   * that earlier calls have stored or merged); and with `database` when the statement failed.
    */
   enqueue(request: EnqueueRequest): Promise<{ readonly jobs: readonly EnqueuedJob[] }>;
-  /** For merge functions: the pending jobs of each key, first come first. Locks nothing. */
+  /** For merge functions: the pending jobs of each key, in order of arrival. Locks nothing. */
   findCandidates(request: FindCandidatesRequest): Promise<FindCandidatesResult>;
 }
 
+/** The keys whose pending jobs are wanted. */
 export interface FindCandidatesRequest extends Signalled {
   readonly keys: readonly {
     readonly kind: string;
     readonly dedupKey: string;
     /** How many at most; absent: all. */
     readonly limit?: number;
-    /** Jobs of this key that are about to be stored: which of them are known is asked as well. */
+    /** Ids of jobs of this key that are about to be stored: the answer says which of them earlier calls have brought in. */
     readonly ids?: readonly JobId[];
   }[];
-  /** After a lost race: looks once those who are merging into these keys at the moment have ended. */
+  /** After a lost race: look only when those who are merging into these keys now have ended. */
   readonly wait?: boolean;
 }
 
+/** The pending jobs of the keys that were asked about. */
 export interface FindCandidatesResult {
-  /** For each key in order: its pending jobs. */
+  /** The pending jobs of each key, in the order of the keys. */
   readonly candidates: readonly (readonly MergeCandidate[])[];
   /**
-   * Of the `ids` that were asked about, those that an earlier call brought in, whatever has become of them: storing
-   * them again changes nothing. Absent: the store does not look; then `enqueue` says so, in the error that it refuses
-   * a decision with, which a transaction does not survive.
+   * Those of the requested `ids` that an earlier call has brought in, whatever has become of them since: storing them
+   * again changes nothing. Absent: the store does not look. Then `enqueue` names them in the error with which it refuses
+   * a decision; a transaction does not survive that error.
    */
   readonly known?: readonly JobId[];
 }

@@ -4,12 +4,12 @@ import { reachesBackstop } from "./settlement.ts";
 import type { WorkerId } from "./store.ts";
 
 /**
- * Whoever has been silent for so long, in milliseconds, does not share the work of the living (`BeatResult.others`),
- * however patient it is with itself.
+ * A worker that has been silent for this long, in milliseconds, is not counted among those that share work
+ * (`BeatResult.others`), however long its own timeout is.
  */
 export const COUNTED_SILENCE_MS = 300_000;
 
-/** A claim whose holder let its lease pass or has gone silent. */
+/** A claim whose lease has passed, or whose holder has gone silent. */
 export interface StaleClaim {
   readonly jobId: JobId;
   readonly kind: string;
@@ -17,16 +17,16 @@ export interface StaleClaim {
   readonly payload: string;
   readonly runCount: number;
   readonly failureCount: number;
-  /** The backstop that the claim carried; null: never. */
+  /** How many failures make the job dead, as the claim says; null: never. */
   readonly backstop: number | null;
   readonly holder: WorkerId;
-  /** Whether its lease had passed, or only its holder had gone silent. */
+  /** Whether its lease has passed; if not, only its holder has gone silent. */
   readonly overdue: boolean;
   /** When the claim ends by the store's clock; absent where the store does not say. */
   readonly leaseExpiresAt?: Date | undefined;
 }
 
-/** What happens to a stale claim: pending again after its backoff, or dead at the backstop it carried. */
+/** What happens to the job of a stale claim: it is pending again after its backoff, or dead at its backstop. */
 export interface Recovery {
   readonly jobId: JobId;
   readonly runCount: number;
@@ -36,7 +36,7 @@ export interface Recovery {
   readonly note: string;
 }
 
-/** Decides one recovery: it counts as a failed run, with the backoff of the task where that is known. */
+/** Decides one recovery. It counts as a failure of the job. */
 export function decideRecovery(
   claim: StaleClaim,
   backoff: Backoff,

@@ -18,7 +18,7 @@ export type OutputOf<S> = S extends StandardSchemaV1<unknown, infer O> ? O : und
 /** A value, or the promise of one where the schema or callback behind it is asynchronous. */
 export type MaybePromise<T> = T | Promise<T>;
 
-/** Never throws: what cannot be asked is no promise. */
+/** Whether a value is a promise, or anything else with a `then`. Never throws. */
 export function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
   if (typeof value !== "object" || value === null) return false;
   try {
@@ -28,7 +28,7 @@ export function isPromise<T>(value: MaybePromise<T>): value is Promise<T> {
   }
 }
 
-/** Where a promise is itself the error: a rejection of it that nobody handles would end the process. */
+/** Handles the rejection of a promise that should not have been returned: unhandled, it would end the process. */
 export function ignoreRejection(promise: Promise<unknown>): void {
   Promise.resolve(promise).then(undefined, () => undefined);
 }
@@ -38,10 +38,10 @@ function isCallable(value: unknown): boolean {
 }
 
 /**
- * Validates values against one schema: the schema's output, at once where the schema is synchronous.
+ * Validates a value against one schema, and returns the schema's output; as a promise only if the schema is asynchronous.
  *
- * `original` is what the JSON form `value` was made of, where there is such a thing; it only serves the hint. Throws,
- * or rejects with, `validation` with path and issues; no message contains a part of the value.
+ * `original` is the value whose JSON form `value` is, if any; it only makes the hint in the error better. Throws, or rejects
+ * with, `validation` with path and issues. No message contains a part of the value.
  */
 export type Validator<T> = (value: unknown, original?: unknown) => MaybePromise<T>;
 

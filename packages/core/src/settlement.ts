@@ -9,7 +9,7 @@ export type SettlementOutcome = "completed" | "paused" | "retried" | "dead" | "r
 /** The end of one run, as a store writes it. */
 export interface Settlement {
   readonly jobId: JobId;
-  /** The fence: applies only while this run still holds the claim. */
+  /** The run that ends. The settlement applies only if this run still holds the claim. */
   readonly runCount: number;
   readonly outcome: SettlementOutcome;
   /** For `paused` and `retried`: milliseconds from the store's clock until the job is due again. */
@@ -25,7 +25,7 @@ export interface Settlement {
   readonly detail: string | null;
 }
 
-/** What a run came to, before policy is applied. */
+/** What a handler came to, before the task's backoff and backstop are applied. */
 export type RunResult =
   | { readonly type: "completed"; readonly note: string | null }
   | {
@@ -38,19 +38,21 @@ export type RunResult =
       readonly type: "failed";
       readonly note: string;
       readonly detail: string | null;
-      /** Dead at once, whatever the backstop. */
+      /** The job is dead at once, whatever its backstop. */
       readonly permanent: boolean;
       /** The handler's own delay before the next attempt, in milliseconds; null: the backoff's. */
       readonly afterMs: number | null;
-      /** A defect or crash: the run's changes to carry are not to be trusted and are discarded. */
+      /** The run's changes to the carry cannot be trusted, for example after a defect, and are discarded. */
       readonly discardCarry: boolean;
     }
   | { readonly type: "released"; readonly note: string | null };
 
+/** How failures of a job are treated. */
 export interface SettlementPolicy {
   readonly backoff: Backoff;
+  /** How much of a delay jitter may take away, from 0 to 1. */
   readonly jitterFraction: number;
-  /** Dead when the failure count reaches it; null: never. */
+  /** How many failures make the job dead; null: never. */
   readonly backstop: number | null;
 }
 
@@ -66,7 +68,7 @@ export interface RunToSettle {
   readonly encodeAttachment: () => string | null;
 }
 
-/** Turns what a run came to into what is written. Never throws: data that cannot be stored changes the outcome instead. */
+/** Decides what is written about a run. Never throws: data that cannot be stored changes the outcome instead. */
 export function decideSettlement(
   run: RunToSettle,
   result: RunResult,
@@ -111,7 +113,7 @@ export function decideSettlement(
 type Rest = Partial<Pick<Settlement, "delayMs" | "runAt" | "carry" | "detail">>;
 const nothingElse: Rest = {};
 
-/** One object, made at one go: there is one for each run. */
+/** Makes the object at once rather than by spreading others, since there is one for each run. */
 function settlement(
   { jobId, runCount }: RunToSettle,
   attachment: string | null,
@@ -138,7 +140,7 @@ function tryEncode(run: RunToSettle): string | null | typeof unencodable {
   }
 }
 
-/** Both, within the length of a note: the longer one is cut, so that a remark of ours is never lost. */
+/** Joins two notes within the length of one: the longer is cut, so that a remark of venturi's own is never lost. */
 function join(first: string | null, second: string | null): string | null {
   if (first === null || second === null) return first ?? second;
   const left = MAX_NOTE_LENGTH - "; ".length;

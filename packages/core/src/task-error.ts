@@ -9,7 +9,7 @@ interface Disposition {
 }
 
 /**
- * What a handler throws to say how its failure is to be treated. Any other error is retried with backoff.
+ * What a handler throws to decide what its failure does to the job. After any other error the job is retried with backoff.
  *
  * @example throw TaskError.permanent("the account was deleted")
  * @example throw TaskError.retry(error, { after: "10m" })
@@ -17,7 +17,7 @@ interface Disposition {
 export class TaskError extends Error {
   /** Whether the job is dead at once. */
   readonly permanent: boolean;
-  /** Milliseconds until the next attempt; null: by backoff. */
+  /** Milliseconds until the next attempt; null: as the backoff says. */
   readonly afterMs: number | null;
 
   private constructor(message: string, options: ErrorOptions, disposition: Disposition) {
@@ -26,7 +26,7 @@ export class TaskError extends Error {
     this.afterMs = disposition.afterMs;
   }
 
-  /** The job is dead at once. An error passed instead of a message lends its message and becomes the cause. */
+  /** The job is dead at once. An error may be passed instead of a message: it gives its message, and becomes the cause. */
   static permanent(messageOrError: unknown, options: { readonly cause?: unknown } = {}): TaskError {
     const { message, cause } = toMessage(messageOrError);
     const errorOptions = readArgument("TaskError options", () => {
@@ -37,7 +37,8 @@ export class TaskError extends Error {
   }
 
   /**
-   * A failure like any other, but tried again after `after` (a negative number means 0) instead of by backoff.
+   * A failure like any other, but the job is tried again after `after` rather than when the backoff says. A negative number
+   * means 0; without `after` the backoff decides. An error may be passed instead of a message, as to `permanent`.
    *
    * Throws `invalid-argument` where `after` is no duration.
    */
@@ -56,7 +57,7 @@ export class TaskError extends Error {
 Object.defineProperty(TaskError.prototype, TASK_ERROR_BRAND, { value: true });
 Object.defineProperty(TaskError.prototype, "name", { value: "TaskError", writable: true });
 
-/** Whether a thrown value is a `TaskError`, also one made by another copy of this package. */
+/** Whether a thrown value is a `TaskError`, even one made by another copy of this package. */
 export function isTaskError(value: unknown): value is TaskError {
   return hasBrand(value, TASK_ERROR_BRAND);
 }

@@ -12,51 +12,54 @@ import { type Priority, toPriority } from "./priority.ts";
 import { createValidator, type InputOf, type OutputOf, type Validator } from "./schema.ts";
 
 /**
- * What `defineTask` takes. Callbacks get the payload as the handler gets it, with defaults applied and transforms
- * run; they must be synchronous and free of effects. One that throws fails the call it was needed for.
+ * What `defineTask` takes. Callbacks get the payload that the handler gets, with defaults applied and transforms run. They
+ * must be synchronous and free of effects. If one throws at enqueue, that call fails.
  */
 export interface TaskSpec<
   K extends string,
   PS extends StandardSchemaV1,
   CS extends StandardSchemaV1 | undefined,
 > {
-  /** The name that ties stored jobs to this task: 1 to 200 characters without control characters, never changed. */
+  /**
+   * The name that ties stored jobs to this task: 1 to 200 characters, none of them a control character. Never change it.
+   */
   readonly kind: K;
-  /** Any Standard Schema. It runs at enqueue and again before the handler; what is stored is its input, as JSON. */
+  /** Any Standard Schema. It runs at enqueue, and again before the handler. Its input is what is stored, as JSON. */
   readonly payload: PS;
   /**
-   * State that a job keeps between its runs. It must accept undefined, which gives the initial carry.
+   * The schema of what a job keeps between its runs. It must accept undefined, and give the initial carry for it.
    * @defaultValue no carry
    */
   readonly carry?: CS;
   /**
-   * How urgent a job is; the `priority` option of `enqueue` goes first.
+   * How urgent a job is. The `priority` option of `enqueue` goes before it.
    * @defaultValue "normal"
    */
   readonly priority?: Priority | ((payload: OutputOf<PS>) => Priority) | undefined;
   /**
-   * What makes two jobs the same work: one that meets a pending job of its kind and key is merged into it, as `merge`
-   * says. Where the function returns null or undefined, this job has no key.
-   * @defaultValue no key: jobs are never coalesced
+   * What makes two jobs the same work: a job that meets a pending job of its kind and key is merged into it, as `merge`
+   * says. If the function returns null or undefined, the job has no key.
+   * @defaultValue no key: jobs are never merged
    */
   readonly dedupKey?: ((payload: OutputOf<PS>) => DedupKey | null | undefined) | undefined;
   /**
-   * What becomes of the two jobs when the key is taken.
+   * What happens when a pending job has the same kind and key: `"keep"`, `"replace"`, `"independent"`, or a function that
+   * decides.
    * @defaultValue "replace"
    */
   readonly merge?: ConstantMerge | MergeFunction<InputOf<PS>, OutputOf<CS>> | undefined;
   /**
-   * How long a failed job waits.
+   * How long a failed job waits before it is tried again.
    * @defaultValue the worker's
    */
   readonly backoff?: Backoff | ((payload: OutputOf<PS>) => Backoff) | undefined;
   /**
-   * The longest a run may take, clamped to 1 second … 365 days; a function is called at enqueue.
+   * How long a run may hold its claim, clamped to 1 second … 365 days. A function is called at enqueue.
    * @defaultValue the worker's
    */
   readonly lease?: Duration | ((payload: OutputOf<PS>) => Duration) | undefined;
   /**
-   * How many failures make a job dead; null: never.
+   * How many failures make a job dead, at least 1. Null: a job never dies of failures.
    * @defaultValue the worker's
    */
   readonly backstop?: number | null | undefined;

@@ -10,11 +10,11 @@ import type { InputOf, MaybePromise, OutputOf } from "./schema.ts";
 import { resolveTaskSpec, type TaskDefinition, type TaskSpec } from "./task-spec.ts";
 
 /**
- * A kind of job: call it with a payload to get an unsent job. `I` is what the payload schema takes, `P` what it gives
- * to the handler, `C` the carry. Everything but the call and `kind` is there for queues and workers.
+ * A kind of job. Call it with a payload to get a job that can be enqueued. `I` is what the payload schema takes, `P` what
+ * the handler gets, `C` the carry. All other members than `kind` are for queues and workers.
  */
 export interface Task<K extends string = string, I = never, P = unknown, C = unknown> {
-  /** A typed, unsent job; nothing is validated until it is enqueued. */
+  /** Makes a job that has not been sent yet. Nothing is validated until it is enqueued. */
   (payload: I): UnsentJob<K>;
   readonly [taskBrand]: true;
   readonly kind: K;
@@ -62,7 +62,7 @@ export type TaskPayload<T> = T extends Task<string, never, infer P, unknown> ? P
 export type TaskCarry<T> = T extends Task<string, never, unknown, infer C> ? C : never;
 
 /**
- * Defines a kind of job and how it is treated.
+ * Defines a task: a kind of job, and how its jobs are treated.
  *
  * Throws `invalid-argument` naming the option that is unknown or unacceptable.
  *
@@ -95,7 +95,7 @@ export function defineTask<
   );
 }
 
-/** Whether a value is a task, also one defined with another copy of this package. */
+/** Whether a value is a task, even one defined with another copy of this package. */
 export function isTask(value: unknown): value is Task {
   return hasBrand(value, taskBrand);
 }

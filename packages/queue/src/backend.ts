@@ -11,18 +11,21 @@ export interface Backend {
 }
 
 /**
- * Some jobs may have to wait for a transaction that is still open: those with a key for one that has enqueued a job of
- * its bucket, those with an id of the caller's for one that has enqueued the same, and those of a kind that is not
- * stored yet for one that has enqueued its first job. A merge function's statements may start over besides. Where
- * there are connections for it, other jobs do not wait with them.
+ * Decides which lane a call goes through, so that jobs which may have to wait for an open transaction do not hold up the
+ * others, where there are connections for that. Jobs may have to wait
+ *
+ * - with a dedup key: for a transaction that has enqueued a job whose key shares its lock (and a merge function's
+ *   statements may start over);
+ * - with an id of the caller's: for one that has enqueued the same id;
+ * - of a kind that is not stored yet: for one that has enqueued the first job of the kind.
  */
 export class Lanes {
   readonly #plain: EnqueueLane;
   readonly #waiting: EnqueueLane;
   readonly #createLane: (() => EnqueueLane) | null;
-  /** Kinds that earlier calls have stored: nobody waits for these. */
+  /** Kinds that earlier calls have stored: their jobs need not wait for the kind. */
   readonly #storedKinds = new Set<string>();
-  /** Of each kind that none has been stored of yet. */
+  /** The lane of each kind that has not been stored yet. */
   readonly #newKinds = new Map<string, EnqueueLane>();
 
   /** Over several connections, of which each lane may take one. */
@@ -45,6 +48,7 @@ export class Lanes {
     this.#createLane = createLane;
   }
 
+  /** The lane for the jobs of a call. */
   of(jobs: readonly QueuedJob[]): EnqueueLane {
     if (this.#createLane === null) return this.#plain;
     let mayWait = false;
@@ -55,7 +59,7 @@ export class Lanes {
     return mayWait ? this.#waiting : this.#plain;
   }
 
-  /** A call has been stored that went this way: what has piled up behind it goes with the jobs of known kinds. */
+  /** A call has been stored through a lane. If that was the lane of a new kind, what has piled up in it moves to the others. */
   stored(lane: EnqueueLane, jobs: readonly QueuedJob[]): void {
     if (lane === this.#plain || lane === this.#waiting) return;
     for (const { kind } of jobs) {
@@ -72,7 +76,7 @@ export class Lanes {
   }
 }
 
-/** Whatever goes wrong there has ended the caller's transaction: nothing can be shared, isolated or repeated. */
+/** The lane of a caller's transaction. An error ends that transaction, so nothing is shared, isolated or repeated. */
 export function transactionLanes(send: Send): Lanes {
   return Lanes.ofOne(new EnqueueLane({ send, coalesces: () => false, isolates: () => false }));
 }
@@ -80,7 +84,7 @@ export function transactionLanes(send: Send): Lanes {
 /** A transaction that is still open holds the key, the kind or the id of some job. */
 const lockNotAvailable = "55P03";
 
-/** Whether one job may be to blame for a failed statement; most others are the whole database's. */
+/** Whether a single job may be to blame for a failed statement, rather than the state of the database. */
 export function mayBeOneJobs(error: unknown): boolean {
   if (!isVenturiError(error)) return true;
   if (error.code === "merge" || error.sqlState === lockNotAvailable) return true;

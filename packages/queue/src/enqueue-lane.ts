@@ -25,9 +25,7 @@ export interface LanePolicy {
 export const MAX_STATEMENT_JOBS = 1000;
 const MAX_STATEMENT_CHARACTERS = 1_000_000;
 
-/**
- * One statement in flight, the rest piling up behind it: batches form by themselves, without a timer.
- */
+/** Has one statement in flight at a time, with the rest piling up behind it: batches form by themselves, without a timer. */
 export class EnqueueLane {
   readonly #policy: LanePolicy;
   #pile: JobGroup[] = [];
@@ -46,8 +44,8 @@ export class EnqueueLane {
     this.#pile.push(group);
     if (this.#isRunning) return;
     this.#isRunning = true;
-    // Not at once: whatever else is enqueued in this turn shares the statement.
-    // By way of a promise: tests of an application may have put a fake in the place of `queueMicrotask`.
+    // Not at once, so that whatever else is enqueued in this turn shares the statement. By way of a promise, because
+    // tests of an application may have put a fake in the place of `queueMicrotask`.
     void Promise.resolve().then(() => this.#run());
   }
 
@@ -82,7 +80,7 @@ export class EnqueueLane {
     return pile.slice(0, count);
   }
 
-  /** Never rejects: every group gets its answer. */
+  /** Sends a batch. Never rejects: every group gets its answer. */
   async #deliver(batch: readonly JobGroup[]): Promise<void> {
     const groups = batch.filter((group) => !group.isAbandoned());
     if (groups.length === 0) return;
@@ -105,7 +103,7 @@ export class EnqueueLane {
     }
   }
 
-  /** Tells the calls that failed before their statement was sent, and tries the others without them. */
+  /** Rejects the calls that failed before their statement was sent, and sends the others without them. */
   async #deliverWithout(found: CulpritsFound, groups: readonly JobGroup[]): Promise<void> {
     const others: JobGroup[] = [];
     for (const group of groups) {

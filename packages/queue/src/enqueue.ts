@@ -24,12 +24,11 @@ import type { QueuedJob } from "./merging.ts";
 /** How one job is enqueued, beyond what its task says. */
 export interface JobOptions {
   /**
-   * How long from now, by the database's clock, until the job is due; a negative number means 0.
-   * Never with `runAt`.
+   * How long until the job is due, from now by the database's clock. A negative number means 0. Not together with `runAt`.
    * @defaultValue due at once
    */
   readonly delay?: Duration | undefined;
-  /** When the job is due. Never with `delay`. */
+  /** When the job is due; a time in the past means now. Not together with `delay`. */
   readonly runAt?: Instant | undefined;
   /**
    * How urgent the job is.
@@ -37,39 +36,39 @@ export interface JobOptions {
    */
   readonly priority?: Priority | undefined;
   /**
-   * Small metadata that travels with the job, such as a trace context: a plain object of text. All names and values
+   * Small metadata that travels with the job, such as a trace context: a plain object of strings. All names and values
    * together have at most 8,192 UTF-16 units.
    */
   readonly headers?: Headers | undefined;
   /**
-   * The job's id, to make an enqueue repeatable: a repeat stores nothing and returns what the first
-   * call did.
+   * The job's id, a ULID, which makes the call repeatable: a second call with the same id stores nothing and returns what
+   * the first one returned.
    * @defaultValue a new id
    */
   readonly id?: JobId | undefined;
 }
 
-/** Stops a call from waiting. */
+/** How to stop waiting for a call. */
 export interface WaitOptions {
   /**
-   * Stops the waiting: the call rejects with the signal's reason. A job that has not been sent yet
-   * is left out; one that has been sent is stored all the same, as a retry, a cancel or a batch of a
-   * cleanup that has been sent is carried out.
+   * Ends the waiting: the call rejects with the signal's reason. What has not been sent yet is left out. What has been sent
+   * is carried out all the same: a job is stored; a retry, a cancel or a batch of a cleanup is done.
    */
   readonly signal?: AbortSignal | undefined;
 }
 
+/** The options of `enqueue`. */
 export interface EnqueueOptions extends JobOptions, WaitOptions {}
 
 /** A job, or a job with options of its own. */
 export type EnqueueItem = UnsentJob | ({ readonly job: UnsentJob } & JobOptions);
 
 const jobOptionNames = ["delay", "runAt", "priority", "headers", "id"];
-/** `signal` has been taken out by then; it is here for the message about another one that is misspelt. */
+/** `signal` has been taken out by then. It is listed for the message about an option that is misspelt. */
 const enqueueOptionNames = [...jobOptionNames, "signal"];
 const itemMemberNames = ["job", ...jobOptionNames];
 
-/** Everything about one job that a store is given, at once unless its schema is asynchronous. */
+/** Checks a job and its options, and makes of them what a store is given; a promise only if its schema is asynchronous. */
 export function toEnqueueJob(job: UnsentJob, options: JobOptions): QueuedJob | Promise<QueuedJob> {
   if (!isUnsentJob(job)) {
     throw invalidArgument("job", "is not a job", "call a task with its payload: Task(payload)");
@@ -121,7 +120,7 @@ function readDue(delay: Duration | undefined, runAt: Instant | undefined): Chose
   if (runAt !== undefined) return { runAt: toEpochMs(runAt, "runAt") };
   if (delay === undefined) return {};
   const delayMs = differenceMs(delay, "delay");
-  // A delay that was cut to the far date ends at that date, not that long after now.
+  // A delay that has been cut to the far date means that date, not a time that long after now.
   return delayMs === FAR_FUTURE_MS ? { runAt: FAR_FUTURE_MS } : { delayMs };
 }
 

@@ -41,11 +41,11 @@ export interface MergingPort {
   readonly logger: Logger;
 }
 
-/** How many candidates of a key are read at first: one, and one more behind it. */
+/** How many candidates of a key are read at first. */
 const firstLimit = 2;
-/** How many times more are read where none of them could be decoded. */
+/** How many times as many are read next where none of them could be decoded. */
 const limitGrowth = 16;
-/** How long schemas may take over candidates: all merges of the queue wait for them. */
+/** How long schemas may take to decode candidates, in milliseconds: all merges of the queue wait for them. */
 const maxDecidingMs = 5_000;
 
 /**
@@ -86,17 +86,17 @@ export async function mergeAndSend(
   return stored;
 }
 
-/** How long a merge waits for others of its process; counted into the time that conflicts are repeated. */
+/** How long a merge waits for others of its process, in milliseconds. It is part of the time for which conflicts are repeated. */
 const maxTurnMs = 2_000;
 
 /**
- * Merges of one key, one at a time in a process once any has lost a conflict, whichever queues and pools they come
- * through: racing against each other, of fifty at once one would win and all others start over. Who keeps losing
- * keeps its turn, and newcomers wait behind it, so that nobody starves.
+ * Once a merge of a key has lost a conflict, the merges of that key take turns within the process, whichever queues and
+ * pools they come through: of fifty that race, one would win and all others start over. A merge that keeps losing to other
+ * processes keeps its turn, and newcomers wait behind it, so that none starves.
  */
 const turns = new Turns(maxTurnMs);
 
-/** Whose turn it is races with few others, and would only lose to them by staying away for longer. */
+/** The longest delay between two tries of the merge whose turn it is, in milliseconds: it has few rivals, so it comes back soon. */
 const maxDelayInTurnMs = 40;
 
 /** As `mergeAndSend`, repeated while conflicts are lost. */
@@ -118,7 +118,7 @@ export function mergeUntilSent(
         }),
       );
     },
-    // The second one is in turn, where it is repeated by itself.
+    // The second attempt waits for its turn, and is repeated there.
     { startedAt, leastAttempts: 2 },
   );
 }
@@ -129,7 +129,7 @@ interface UndecidedKey {
   readonly jobs: QueuedJob[];
 }
 
-/** Keys about which some function has to be asked, with all jobs of theirs. */
+/** The keys with a job whose merge function has to be asked, each with all of its jobs. */
 function undecidedKeys(jobs: readonly QueuedJob[]): UndecidedKey[] {
   const keys = new Map<string, UndecidedKey>();
   for (const job of jobs) {
@@ -143,7 +143,7 @@ function undecidedKeys(jobs: readonly QueuedJob[]): UndecidedKey[] {
   return [...keys.values()].filter((key) => key.jobs.some(({ task }) => task !== undefined));
 }
 
-/** The ids of the call that the store has told to be repeats. */
+/** The ids of the call that are repeats, according to the store's last error. */
 function knownIds(previous: unknown): ReadonlySet<JobId> {
   return new Set(isVenturiError(previous) && previous.code === "merge" ? previous.ids : []);
 }
@@ -168,12 +168,12 @@ async function readAndPlan(
   }
 }
 
-/** What becomes of a job matters to those behind it: nothing, where its id is known already. */
+/** The ids of a key's jobs, to be looked up where there are several: a repeat among them changes nothing for those behind it. */
 function idsToLookUp(jobs: readonly QueuedJob[]): { readonly ids?: readonly JobId[] } {
   return jobs.length > 1 ? { ids: jobs.map(({ id }) => id) } : {};
 }
 
-/** A plan, or the failure of any of its jobs: the schemas have not answered in time, and nobody knows for which. */
+/** A plan; or a failure of all of its jobs ("any"), where the schemas have not answered in time. */
 type TimedPlan =
   | MergePlan
   | (Omit<MergePlan, "failure"> & {

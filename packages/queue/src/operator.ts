@@ -17,36 +17,38 @@ import {
 } from "@venturi/core";
 import type { WaitOptions } from "./enqueue.ts";
 
-/** What a queue over a full store can tell about its jobs, and do to them. */
+/** What a queue over a full store can say about its jobs, and do to them. Every call rejects with `database` when it fails. */
 export interface Operator {
-  /** A job as it stands now; null when the store knows none of this id. Throws `invalid-argument` for what is no id. */
+  /** A job as it stands now; null when there is none with this id. Rejects with `invalid-argument` for what is no id. */
   job(id: JobId, options?: WaitOptions): Promise<JobRecord | null>;
   /**
-   * A page of jobs, newest first by id. The signal may be in the filter or in the options. Throws `invalid-argument`
-   * naming the member of the filter.
+   * A page of jobs, newest first by id. The signal may be given in the filter or in the options. Rejects with
+   * `invalid-argument` naming the member of the filter.
    */
   jobs(filter?: JobFilter, options?: WaitOptions): Promise<JobPage>;
-  /** All that happened to a job, in order; empty for an unknown one. Throws `invalid-argument` for what is no id. */
+  /** The journal of a job, in order; empty for an unknown job. Rejects with `invalid-argument` for what is no id. */
   journal(id: JobId, options?: WaitOptions): Promise<readonly JournalEntry[]>;
-  /** The queue at one moment, in numbers; costs the same however many jobs have completed. */
+  /** Counts of the queue at one moment. What it costs does not grow with the jobs that have completed. */
   stats(options?: WaitOptions): Promise<Stats>;
   /**
-   * Deletes jobs that ended before an instant, with their journals, and returns how many; also rows of workers that
-   * have been gone for as long. It goes by bounded batches, each a transaction of its own: several processes may do
-   * it at once, and one that is interrupted has deleted what it got to. The signal may be in the filter or in the
-   * options. Throws `invalid-argument` naming the member of the filter.
+   * Deletes jobs that ended before an instant, with their journals, and returns how many. Unless the filter names a kind, it
+   * also forgets workers that have been gone for as long.
+   *
+   * It works in batches of up to 1,000 jobs, each a transaction of its own: several processes may do it at once, and what
+   * has been deleted before an interruption stays deleted. The signal may be given in the filter or in the options. Rejects
+   * with `invalid-argument` naming the member of the filter.
    *
    * @example await queue.cleanup({ finishedBefore: lastMonth, status: ["completed", "cancelled"] });
    */
   cleanup(filter: CleanupFilter, options?: WaitOptions): Promise<number>;
   /**
-   * Puts a dead job back: pending, due now, its failures forgotten, its runs and its carry kept. False for a job that
-   * is not dead or not known. Throws `invalid-argument` for what is no id.
+   * Puts a dead job back: it is pending and due now, its failures are forgotten, its run count and carry are kept. False if
+   * the job is not dead or not known. Rejects with `invalid-argument` for what is no id.
    */
   retry(id: JobId, options?: WaitOptions): Promise<boolean>;
   /**
-   * Ends a pending job as cancelled. False for a job that is claimed, has ended, is not known, or is just being changed
-   * by somebody else. Throws `invalid-argument` for what is no id.
+   * Ends a pending job as cancelled. False if the job is claimed, has ended, is not known, or is just being changed by
+   * somebody else. Rejects with `invalid-argument` for what is no id.
    */
   cancel(id: JobId, options?: WaitOptions): Promise<boolean>;
 }

@@ -12,34 +12,36 @@ import {
 /** How a {@link Queue} reaches the tables that `migrate` made. */
 export interface QueueOptions {
   /**
-   * The prefix that the tables were migrated with: `^[a-z][a-z0-9_]*$`, at most 39 characters.
+   * The prefix of the tables, as they were migrated.
    * @defaultValue "venturi"
    */
   readonly prefix?: string | undefined;
   /**
-   * The schema that holds them.
+   * The schema of the tables.
    * @defaultValue "public"
    */
   readonly schema?: string | undefined;
   /**
-   * Whether `pg` prepares the statement under a name; false behind a pooler in transaction mode.
+   * Whether `pg` prepares statements under names; pass false behind a pooler in transaction mode.
    * @defaultValue true
    */
   readonly preparedStatements?: boolean | undefined;
   /**
-   * Told of connections that die while idle, and of pending jobs that are left out of a merge since the schemas of
-   * their task refuse them.
+   * Told of connections that die while idle, and of pending jobs that are left out of a merge because the schemas of their
+   * task refuse them.
    * @defaultValue a logger that keeps silent
    */
   readonly logger?: Logger | undefined;
 }
 
+/** Validated options, with their defaults. */
 export interface ResolvedQueueOptions {
   readonly names: Names;
   readonly preparedStatements: boolean;
   readonly logger: Logger;
 }
 
+/** What a queue does unless it is told otherwise. */
 export const DEFAULT_QUEUE_OPTIONS: ResolvedQueueOptions = Object.freeze({
   names: resolveNames(),
   preparedStatements: true,

@@ -23,7 +23,7 @@ import { errorAnew } from "./error-anew.ts";
 import { enqueueStarted } from "./events.ts";
 import type { QueuedJob } from "./merging.ts";
 
-/** The ways to enqueue, over one lane of statements. */
+/** The ways to enqueue, over the lanes of one backend. */
 export class Producer {
   readonly #lanes: Lanes;
   readonly #aborts = new AbortWatch();

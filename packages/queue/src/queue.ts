@@ -16,40 +16,42 @@ import type { KyselyLike, SqlExecutor } from "./sql-executor.ts";
 import { isOperatorStore, isProducerStore, storeBackend } from "./store-backend.ts";
 
 /**
- * Enqueues jobs through whatever the application already has that can run SQL, or through a store.
- * Concurrent calls share statements by themselves; it owns nothing and needs no closing.
+ * Enqueues jobs, through whatever the application has that can run SQL, or through a store. Concurrent calls share
+ * statements by themselves. A queue owns nothing and needs no closing.
  *
- * The operator's verbs (`job`, `jobs`, `journal`, `retry`, `cancel` and their like) are on a queue over a store, an
- * {@link OperatorQueue}; a queue over a pool or another executor has none of them.
+ * A queue over a store is an {@link OperatorQueue}: it can also look up jobs and change them (`job`, `jobs`, `journal`,
+ * `stats`, `cleanup`, `retry`, `cancel`). A queue over a pool or another executor cannot.
  */
 export interface Queue<Tx = never> {
   /**
    * Stores one job and returns its id, or that of the pending job that it was merged into.
    *
-   * Throws `invalid-argument`, `serialization` or `validation` before any SQL; `id-conflict`,
-   * `not-migrated`, `database`; and `enqueue-unknown` when the connection was lost on the way:
+   * Rejects with `invalid-argument`, `serialization` or `validation` before any SQL is sent; with `merge`, `id-conflict`,
+   * `not-migrated` or `database`; and with `enqueue-unknown` when the connection was lost before the answer came: then
    * repeat the call with the error's `id`.
    *
    * @example await queue.enqueue(SendEmail({ to, subject }), { delay: "1h" });
    */
   enqueue(job: UnsentJob, options?: EnqueueOptions): Promise<JobId>;
-  /** As `enqueue`, for a job that is due at a moment. */
+  /** As `enqueue`, for a job that is due at a moment; a time in the past means now. */
   enqueueAt(
     job: UnsentJob,
     runAt: Instant,
     options?: Omit<EnqueueOptions, "delay" | "runAt">,
   ): Promise<JobId>;
   /**
-   * Stores all jobs or none, in one statement, and returns their ids in order; throws as `enqueue`
-   * does. After `enqueue-unknown` repeat the call with the error's `ids`.
+   * Stores all jobs or none of them, in one statement, and returns their ids in order. Rejects as `enqueue` does; after
+   * `enqueue-unknown` repeat the call with the error's `ids`.
    *
    * @example await queue.enqueueMany([SendEmail(a), { job: SendEmail(b), delay: "1h" }]);
    */
   enqueueMany(items: readonly EnqueueItem[], options?: WaitOptions): Promise<JobId[]>;
   /**
-   * Enqueues inside a transaction that the caller began and will end: what it rolls back was never
-   * enqueued, and no worker sees or is woken for a job before it commits. Nothing is repeated here:
-   * an error has ended the transaction, and `isRetryable` says whether it is worth beginning again.
+   * A queue inside a transaction that the caller has begun and will end. After a rollback its jobs never existed; workers
+   * see them, and are woken for them, when the transaction is committed. It repeats nothing: an error has ended the
+   * transaction, and `isRetryable` says whether it is worth beginning again.
+   *
+   * Throws `invalid-argument` for a pool and for anything else that is no transaction.
    *
    * @example await queue.within(client).enqueue(SendEmail({ to, subject }));
    */
@@ -59,12 +61,12 @@ export interface Queue<Tx = never> {
 /** A queue inside a caller's transaction. */
 export type TransactionQueue = Pick<Queue, "enqueue" | "enqueueAt" | "enqueueMany">;
 
-/** A queue over a full store, which can also tell about its jobs. */
+/** A queue over a full store, which can also look up jobs and change them. */
 export interface OperatorQueue<Tx = never> extends Queue<Tx>, Operator {}
 
 /** What a {@link Queue} can be made over. */
 export interface QueueConstructor {
-  /** Over a store, which has its own options but for the logger. */
+  /** Over a store. Only the logger is an option here; all others are the store's. */
   new <Tx>(store: Store<Tx>, options?: Pick<QueueOptions, "logger">): OperatorQueue<Tx>;
   /**
    * Over a `pg` Pool, Client or PoolClient, a Kysely instance or transaction, an executor of your

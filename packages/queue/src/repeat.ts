@@ -1,6 +1,6 @@
 import { isVenturiError, type VenturiError } from "@venturi/core";
 
-/** How long a statement that lost a conflict is repeated before its error is passed on. */
+/** For how long a statement that loses conflicts is repeated, in milliseconds, before its error is passed on. */
 const maxRepeatMs = 10_000;
 const firstDelayMs = 5;
 
@@ -17,11 +17,20 @@ function isConflict(error: unknown): error is VenturiError {
 const abortedTransaction = "25P02";
 
 export interface RepeatOptions {
-  /** On the clock of `performance.now()`: what the ten seconds count from. Default: now. */
+  /**
+   * From when the ten seconds count, on the clock of `performance.now()`.
+   * @defaultValue now
+   */
   readonly startedAt?: number;
-  /** What the delays between attempts grow to. Default: 1,000. */
+  /**
+   * The longest delay between two attempts, in milliseconds.
+   * @defaultValue 1,000
+   */
   readonly maxDelayMs?: number;
-  /** How often it is tried at least: an attempt may have waited all that time for a lock. Default: 3. */
+  /**
+   * How often the statement is tried at least: a single attempt may have waited ten seconds for a lock.
+   * @defaultValue 3
+   */
   readonly leastAttempts?: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Anything that runs one SQL statement with `$1` parameters: a `pg` Pool, Client or PoolClient as
- * it is, or an object of your own around another driver.
+ * Anything that runs an SQL statement with `$1` parameters: a `pg` Pool, Client or PoolClient as it is, or an object of
+ * your own around another driver.
  *
  * @example
  * ```ts
@@ -8,8 +8,9 @@
  * ```
  */
 export interface SqlExecutor {
+  /** Runs one statement, and resolves to its rows. */
   query(text: string, params: unknown[]): Promise<{ readonly rows: readonly unknown[] }>;
-  /** Whether it is a transaction that somebody else will end; left out where that cannot be told. */
+  /** Whether it is a transaction that somebody else will end. Absent: unknown. */
   readonly isTransaction?: boolean | undefined;
 }
 

@@ -1,7 +1,4 @@
-/**
- * Lets work on the same names happen one at a time, first come first, whoever brings it. A gate is an aid and no
- * lock: who has waited for too long goes ahead.
- */
+/** Lets work on the same names be done one at a time, in order of arrival. No lock: work that has waited too long goes ahead. */
 export class Turns {
   readonly #last = new Map<string, Promise<unknown>>();
   readonly #maxWaitMs: number;
@@ -22,7 +19,7 @@ export class Turns {
     });
     const before = Promise.all(names.map((name) => this.#last.get(name)));
     const last = Promise.all([before, ended]);
-    // All at once, so that two which want the same names wait for one another in one direction only.
+    // All names at once: of two that want the same names, only one waits for the other.
     for (const name of names) this.#last.set(name, last);
     try {
       await this.#wait(before);

@@ -1,12 +1,12 @@
 import { AbortWatch } from "@venturi/core";
 
 /**
- * What some work comes to, or a rejection with the signal's reason as soon as it aborts. Nothing is begun where it has
- * aborted already; work under way goes on, and its outcome is no longer looked at.
+ * Begins work and settles as it does, or rejects with the signal's reason as soon as the signal aborts. If the signal has
+ * aborted already, nothing is begun. Work under way goes on after an abort; its outcome is ignored.
  */
 export type Abortable = <T>(begin: () => Promise<T>, signal: AbortSignal | undefined) => Promise<T>;
 
-/** Of calls that may share signals, each of which is listened to once. */
+/** For calls that may share signals: each signal gets one listener. */
 export function createAbortable(): Abortable {
   const aborts = new AbortWatch();
   return (begin, signal) => {

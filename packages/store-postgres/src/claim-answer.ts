@@ -4,13 +4,13 @@ import type { Row } from "./database.ts";
 import type { KnownKind, KnownRequest } from "./kinds.ts";
 
 /**
- * What finding and locking a row takes, about, and looking for one of a kind, in milliseconds: what is left of a
- * walk's time was spent in vain.
+ * About how long it takes to find and lock a row, and to look for one of a kind, in milliseconds. The rest of a walk's
+ * time was spent on rows that were not claimed.
  */
 const perJobMs = 0.01;
 const perKindMs = 0.01;
 
-/** What a claim says once for all of its jobs: the column `info` of its first row. */
+/** What a claim's answer says about all of its jobs together: the column `info` of its first row. */
 export interface ClaimInfo {
   /** The instant of the claim, in epoch milliseconds of the database clock. */
   readonly clock_ms: number;
@@ -19,27 +19,27 @@ export interface ClaimInfo {
   readonly wait_ms: number | null;
   /** A scheduled job is due and has not been promoted. */
   readonly due: boolean;
-  /** Something due could not be had, though there was room for it: another transaction holds its row. */
+  /** A due job could not be claimed although there was room for it: another transaction holds its row. */
   readonly held: boolean;
   /** How long the walks took, in milliseconds. */
   readonly walk_ms: number;
-  /** The last number that a row had got when they began; null: none. */
+  /** The highest `seq` that a row had got when the walks began; null: none. */
   readonly last_seq: number | null;
-  /** How many kinds were looked at: not those that are paused, or have other numbers by now. */
+  /** How many kinds were looked at; paused kinds, and kinds whose number has changed, are not. */
   readonly kinds: number;
-  /** Null: nobody wanted to know. */
+  /** Null: the claim was not asked to tell. */
   readonly found: ToldText | null;
-  /** Of the statement that takes everything that waits: whether it all fits. */
+  /** Only of the statement that claims everything that waits (`claimAll`): whether all of it fits. */
   readonly fits?: boolean;
 }
 
-/** What a claim's statement answered with: a row for all, and one for each job. */
+/** The answer of a claim's statement: what holds for all jobs, and a row for each job. */
 export interface RawAnswer {
   readonly info: ClaimInfo;
   readonly rows: readonly Row[];
 }
 
-/** A statement always answers with a row; null: something between here and the server has lost it. */
+/** Splits the rows of an answer. A statement always answers with a row; null: something on the way has lost it. */
 export function readAnswer(rows: readonly Row[]): RawAnswer | null {
   const info = readInfo(rows[0]);
   return info === null ? null : { info, rows: rows.slice(1) };
@@ -50,7 +50,7 @@ export function readInfo(row: Row | undefined): ClaimInfo | null {
   return typeof text === "string" ? (JSON.parse(text) as ClaimInfo) : null;
 }
 
-/** A claimed job and its place in the order. */
+/** A claimed job and its place in the order of a claim: by tier, then by `seq`. */
 export interface Placed {
   readonly tier: number;
   readonly seq: number;
@@ -61,21 +61,22 @@ export function inOrder(a: Placed, b: Placed): number {
   return a.tier - b.tier || a.seq - b.seq;
 }
 
+/** What one claim, or several in a row for one request, came to. */
 export interface Answer {
   readonly jobs: readonly Placed[];
   /** Milliseconds until the next scheduled job is due; null: none. */
   readonly waitMs: number | null;
   /** A scheduled job is due and has not been promoted. */
   readonly due: boolean;
-  /** Something due could not be had, though there was room for it: another transaction holds its row. */
+  /** A due job could not be claimed although there was room for it: another transaction holds its row. */
   readonly held: boolean;
-  /** By the statement that takes everything that waits. */
+  /** The statement that claims everything that waits (`claimAll`) has done so. */
   readonly isAll: boolean;
-  /** How long the statement walked without finding a job, in milliseconds. */
+  /** How long the statement walked past rows that were not claimed, in milliseconds. */
   readonly vainMs: number;
 }
 
-/** Without any answer nothing is known, least of all that nothing waits. */
+/** Where the answer was lost: nothing is known, so `held` says that jobs may be waiting. */
 export const nothing: Answer = {
   jobs: [],
   waitMs: null,
@@ -85,14 +86,14 @@ export const nothing: Answer = {
   vainMs: 0,
 };
 
-/** How long a statement walked without finding a job, in milliseconds. */
+/** How long a statement walked past rows that were not claimed, in milliseconds. */
 export function vainMs(answer: RawAnswer | null): number {
   if (answer === null) return 0;
   const { info, rows } = answer;
   return Math.max(0, info.walk_ms - perJobMs * rows.length - perKindMs * info.kinds);
 }
 
-/** Whether more would have been taken of any kind, had there been more. Where others hold jobs, nobody knows. */
+/** Whether every kind had room for more jobs than the claim found, so that none is left waiting. False where others hold jobs. */
 export function hasRoomLeft(
   request: ClaimRequest,
   { jobs, held }: Pick<Answer, "jobs" | "held">,
@@ -108,14 +109,14 @@ export function countByKind(jobs: readonly Placed[]): ReadonlyMap<string, number
   return counts;
 }
 
-/** What a claim and one for the rest of its request brought, in one order. */
+/** Joins the answer of a claim and that of a second one for the rest of its request. */
 export function together(first: Answer, rest: Answer): Answer {
   const jobs = [...first.jobs, ...rest.jobs].sort(inOrder);
   const waits = [first.waitMs, rest.waitMs].filter((waitMs) => waitMs !== null);
   return { ...rest, jobs, waitMs: waits.length === 0 ? null : Math.min(...waits) };
 }
 
-/** What is left to ask for after a first answer; the rotation goes on behind the turns that it spent. */
+/** What is left to ask for after a first answer, null for nothing. The rotation goes on after the turns already spent. */
 export function remainder(request: KnownRequest, jobs: readonly Placed[]): KnownRequest | null {
   if (jobs.length === 0) return request;
   const taken = countByKind(jobs);

@@ -1,7 +1,7 @@
 import type { ClaimInfo } from "./claim-answer.ts";
 import type { Tier } from "./marks.ts";
 
-/** A place for each kind and tier. */
+/** A place (a `seq`, or an instant) for each kind and tier. */
 export class PlaceMap {
   readonly #places = new Map<number, [high?: number, normal?: number, low?: number]>();
 
@@ -13,7 +13,7 @@ export class PlaceMap {
     return this.#places.has(kind);
   }
 
-  /** Keeps the largest. */
+  /** Keeps the largest place of a kind and tier. */
   raise(kind: number, tier: Tier, place: number): void {
     let places = this.#places.get(kind);
     if (places === undefined) {
@@ -24,19 +24,22 @@ export class PlaceMap {
   }
 }
 
-/** What the walks of a claim have found of the kinds that it asked for. */
+/** What the walks of a claim have found out about the kinds that it asked for. */
 export interface WalkFound {
-  /** The last number that a row had got when they began; undefined: none. */
+  /** The highest `seq` that a row had got when the walks began; undefined: none. */
   readonly lastSeq: number | undefined;
-  /** Of a kind that is paused nothing is known. */
+  /** Whether a kind is paused: then the walks say nothing about it. */
   isPaused(kind: number): boolean;
-  /** Where nothing is left that could be claimed, apart from what was; undefined: nobody knows. */
+  /** The `seq` up to which nothing claimable is left, apart from what was claimed; undefined: unknown. */
   readyClearTo(kind: number, tier: Tier): number | undefined;
-  /** The same of the scheduled, in epoch milliseconds: not beyond now, since something may be scheduled before the next. */
+  /**
+   * The instant up to which no scheduled job is left, in epoch milliseconds. It is never later than now: a job may yet
+   * be scheduled for a time before the next one.
+   */
   dueClearTo(kind: number, tier: Tier): number;
 }
 
-/** What a claim's answer tells of its walks; null: nothing, since nobody wanted to know. */
+/** What a claim's answer says about its walks; null: nothing, since it was not asked to. */
 export function readFound(info: ClaimInfo): WalkFound | null {
   if (info.found === null) return null;
   const { ready, due, paused } = info.found;
@@ -55,14 +58,14 @@ export function readFound(info: ClaimInfo): WalkFound | null {
   };
 }
 
-/** A place before all that is due at an instant: of whole milliseconds, since the instant may be a fraction later. */
+/** A place before everything that is due at an instant. In whole milliseconds, since the database counts finer than that. */
 export function beforeDue(epochMs: number): number {
   return Math.floor(epochMs) - 1;
 }
 
 type Place = readonly [kind: number, tier: Tier, place: number];
 
-/** What the walks of a claim have found, as the statement tells it. */
+/** What the walks of a claim have found, as the statement writes it. */
 export interface ToldText {
   readonly ready: readonly Place[];
   readonly due: readonly Place[];

@@ -5,7 +5,7 @@ import { type Begin, type Mark, Marks, type Tier, tiers } from "./marks.ts";
 import type { OldPlace } from "./old-place.ts";
 import { WalkBudget } from "./walk-budget.ts";
 
-/** Before every number that a row can have, also one that was written by hand. */
+/** Before every `seq` that a row can have, even one written by hand. */
 const firstSeq: Mark = [-9e18, -9e18, -9e18];
 const firstDue: Mark = [
   Number.NEGATIVE_INFINITY,
@@ -13,21 +13,21 @@ const firstDue: Mark = [
   Number.NEGATIVE_INFINITY,
 ];
 
-/** What a claim has brought and found. */
+/** What a claim has brought, and what it has found out about the rest. */
 export interface Learnt {
   readonly kinds: readonly { readonly id: number; readonly kind: string; readonly limit: number }[];
-  /** It has brought as many jobs as it was to, so that nobody knows whether what else waits could be had. */
+  /** It has brought as many jobs as it was to bring, so it has not tried to lock what else waits. */
   readonly isCut: boolean;
   readonly jobs: readonly Placed[];
   /** The last job that was brought of each kind and tier. */
   readonly last: PlaceMap;
-  /** Null: nothing is known. */
+  /** Null: unknown. */
   readonly found: WalkFound | null;
-  /** How long it walked without finding a job, in milliseconds. */
+  /** How long it walked past rows that were not claimed, in milliseconds. */
   readonly vainMs: number;
 }
 
-/** What was promoted of one kind and tier: the first and the last instant that it was due at, in epoch milliseconds. */
+/** The jobs of one kind and tier that were promoted together: the earliest and the latest of their due times, in epoch milliseconds. */
 export interface Promoted {
   readonly kind: number;
   readonly tier: Tier;
@@ -35,19 +35,22 @@ export interface Promoted {
   readonly lastMs: number;
 }
 
-/** Knows where the claims of one worker session begin, by what those before have brought and found. */
+/**
+ * Decides where the claims of one worker session begin to look, from what earlier claims have brought and found: at the
+ * start, or behind the low-water marks of each kind and tier.
+ */
 export class ClaimStarts {
   readonly #now: () => number;
   readonly #budget: WalkBudget;
   readonly #ready = new Marks();
   readonly #due = new Marks();
-  /** What has been put back since the claim under way began, which may have been past it; null: none is under way. */
+  /** Jobs put back since the claim under way began, which may have missed them; null: none is under way. */
   #putBackMeanwhile: OldPlace[] | null = null;
-  /** Whether the claim under way may walk past much: there is something left of its budget. */
+  /** Whether the claim under way has some budget left. */
   #mayLook = true;
   /** Something may be claimable before the marks, and nobody knows where. */
   #mayHavePassed = false;
-  /** What the last claim was not to bring. */
+  /** The jobs that the last claim was told not to bring. */
   #excluded: ReadonlySet<JobId> = new Set();
   /** The last claim came back short, though not of hundreds: there is no backlog. */
   #isCaughtUp = false;
@@ -72,8 +75,8 @@ export class ClaimStarts {
   }
 
   /**
-   * Where a claim of these kinds begins: behind marks if there are any, but for one tier that is to be looked through
-   * now and then.
+   * Where a claim of these kinds begins: behind the marks if there are any; now and then at the start of one tier, which
+   * is then looked through.
    */
   begin(kinds: readonly number[], exclude: readonly JobId[] | undefined): Begin {
     const now = this.#now();
@@ -87,14 +90,14 @@ export class ClaimStarts {
     return this.#ready.dueTier(kinds, now) ?? this.#due.dueTier(kinds, now) ?? "marks";
   }
 
-  /** A job that may be claimed again stands wherever it stood. */
+  /** Jobs that are no longer excluded may stand before the marks. */
   #noticeExclusions(exclude: readonly JobId[] = []): void {
     const excluded = new Set(exclude);
     for (const id of this.#excluded) if (!excluded.has(id)) this.#mayHavePassed = true;
     this.#excluded = excluded;
   }
 
-  /** The places of each kind behind which a statement looks that begins there: of the ready, and of the scheduled. */
+  /** The places of each kind behind which a statement looks that begins at `begin`. */
   places(
     kinds: readonly number[],
     begin: Begin,
@@ -107,16 +110,16 @@ export class ClaimStarts {
   }
 
   /**
-   * Whether marks of these kinds are lower than they ought to be, so that a statement behind them has something to
-   * tell. Of others nobody wants to know, and it costs the server a little.
+   * Whether marks of these kinds had to be lowered, so that it is worth asking the statement what it finds behind them.
+   * Otherwise it is not asked, since telling costs the server a little.
    */
   areLowered(kinds: readonly number[]): boolean {
     return this.#mayLook && (this.#ready.isLowered(kinds) || this.#due.isLowered(kinds));
   }
 
   /**
-   * A statement that began there has walked for so long without finding a job, in milliseconds. `isPaid`: also where it
-   * began behind marks, which were lowered.
+   * A statement that began at `begin` has walked past rows for `vainMs` milliseconds. With `isPaid` that counts against
+   * the budget even though it began behind marks: they were lowered.
    */
   walked(kinds: readonly number[], begin: Begin, vainMs: number, isPaid = false): void {
     const now = this.#now();
@@ -126,11 +129,11 @@ export class ClaimStarts {
       marks.walked(begin === "start" ? null : begin, kinds, vainMs, now);
   }
 
-  /** What a claim has brought and found says where the next ones begin. */
+  /** Learns from a claim where the next ones begin. */
   learn({ kinds, isCut, jobs, last, found, vainMs }: Learnt): void {
     const isDear = this.#budget.isDear(vainMs);
     const now = this.#now();
-    // Where there was room for more, what waits has been tried, and somebody has locked it.
+    // Of a kind that had room for more, everything that still waits was tried, and was locked by somebody.
     const tried = isCut ? null : countByKind(jobs);
     for (const { id, kind, limit } of kinds) {
       const known = found?.isPaused(id) === false ? found : null;
@@ -147,7 +150,7 @@ export class ClaimStarts {
     }
   }
 
-  /** What was due has become ready: the next promotion looks behind it. */
+  /** Scheduled jobs have become ready: the next promotion looks behind them. */
   promoted(promoted: readonly Promoted[]): void {
     const now = this.#now();
     for (const { kind, tier, firstMs, lastMs } of promoted) {
@@ -156,7 +159,7 @@ export class ClaimStarts {
     }
   }
 
-  /** What a claim and whatever looks it took came to. */
+  /** A claim has ended, with all the statements that it took. */
   cameTo({
     isCaughtUp,
     hasLooked,
@@ -168,13 +171,13 @@ export class ClaimStarts {
     readonly vainMs: number;
   }): void {
     this.#isCaughtUp = isCaughtUp;
-    // There is nothing to begin behind, unless looking took long: then the marks are behind all that was looked at.
+    // Without a backlog the next claims look at everything, unless that took long: then the marks stay behind it all.
     if (!isCaughtUp || !hasLooked || this.#budget.isDear(vainMs)) return;
     this.#ready.forget();
     this.#due.forget();
   }
 
-  /** A row is pending again at its old place, which the next claim is not to pass over; null: any may be. */
+  /** A job is back at its old place, which the next claim must see; null: such jobs may be anywhere. */
   putBack(place: OldPlace | null): void {
     if (place === null) {
       this.#mayHavePassed = true;

@@ -21,24 +21,24 @@ import { mostLeaseMs } from "./sql/claim-terms.ts";
 import { promote } from "./sql/promote.ts";
 import type { Statement } from "./sql/statement.ts";
 
-/** Where a claim looks, and what else it is told. */
+/** Where a claim looks, and how. */
 export interface ClaimPlaces {
-  /** Of each kind, behind what it looks for jobs that are ready, and for those that are due. */
+  /** For each kind, the places behind which it looks: for ready jobs (a `seq`), and for scheduled ones (epoch milliseconds). */
   readonly ready: readonly Mark[];
   readonly due: readonly Mark[];
-  /** Whether it claims although something scheduled is due. */
+  /** Whether it claims although a scheduled job is due. */
   readonly ignoreDue: boolean;
-  /** Whether it tells what it has found, even if looking was cheap. */
+  /** Whether it tells what its walks have found even if they were cheap. */
   readonly tells: boolean;
 }
 
-/** The jobs of an answer, in order, and the last of them of each kind and tier. */
+/** The jobs of an answer, in order, and the last `seq` among them of each kind and tier. */
 export interface Brought {
   readonly jobs: readonly Placed[];
   readonly last: PlaceMap;
 }
 
-/** The statements that claim: what each is sent, and how its answer is read. Which is sent when the claimer knows. */
+/** The statements that claim: what each is sent, and how its answer is read. The claimer decides which of them to send. */
 export class ClaimStatements {
   readonly #database: Database;
   readonly #claim: Statement;
@@ -75,7 +75,7 @@ export class ClaimStatements {
     return readAnswer(await this.#database.run(this.#claim, values, "claim jobs"));
   }
 
-  /** Claims all that waits, or nothing where it does not fit. */
+  /** Claims everything that waits, or nothing where it does not fit. */
   async claimAll(request: KnownRequest): Promise<RawAnswer | null> {
     const values = [
       ...this.#basics(request),
@@ -121,9 +121,9 @@ export class ClaimStatements {
     return { jobs: jobs.sort(inOrder), last };
   }
 
-  /** Promotes as many of each kind and tier as this claim could take, so that the claim sees what it would take. */
+  /** Promotes due scheduled jobs: of each kind and tier as many as this claim could take. */
   async promote(request: KnownRequest, due: readonly Mark[]): Promise<Promoted[]> {
-    // Those that are excluded come on top: they may stand before the others.
+    // Excluded jobs come on top, since they may stand before the others.
     const excluded = request.exclude?.length ?? 0;
     const values = [
       kindIds(request),
@@ -139,7 +139,7 @@ export class ClaimStatements {
     }));
   }
 
-  /** What all that claim begin with. */
+  /** The parameters that all claiming statements begin with. */
   #basics(request: KnownRequest): unknown[] {
     return [
       request.worker,
@@ -161,7 +161,7 @@ export class ClaimStatements {
     );
   }
 
-  /** Reads the bodies again that a merge had changed while the claim was looking. Rare. */
+  /** Reads bodies again that a merge changed while the claim was looking. That is rare. */
   async #withFreshBodies(rows: readonly Row[]): Promise<readonly Row[]> {
     const stale = rows.filter(isStale).map((row) => row["job_id"]);
     if (stale.length === 0) return rows;
@@ -187,7 +187,7 @@ function kindNames({ kinds }: KnownRequest): string[] {
   return kinds.map(({ kind }) => kind);
 }
 
-/** One array per tier, as the statements take them. */
+/** The marks of all kinds as one array for each tier, as the statements take them. */
 function byTier(marks: readonly Mark[]): [number[], number[], number[]] {
   return [marks.map((mark) => mark[0]), marks.map((mark) => mark[1]), marks.map((mark) => mark[2])];
 }

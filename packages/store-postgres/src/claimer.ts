@@ -21,38 +21,41 @@ import { fewKinds } from "./sql/walk.ts";
 import type { WalkBudget } from "./walk-budget.ts";
 
 /**
- * Where a claim brings as many jobs as these, the next one begins behind its marks even if it took everything that
- * waited. A worker that keeps up with its producers takes everything again and again, and where a snapshot is held
- * open each walk from the start would pass all the rows that have ended since: they cannot be cleaned up.
+ * After a claim of this many jobs the next one begins behind the marks, even if the claim took everything that waited. A
+ * worker that keeps up with its producers takes everything again and again; where somebody holds a snapshot open, each
+ * walk from the start would pass all the rows that have ended since, which cannot be cleaned up.
  */
 const manyJobs = 500;
 
 /**
- * How long after a claim that looked at all kinds the next may look for the job alone that a notification named, in
- * milliseconds: whatever came without a notification is found then, however many come with one.
+ * For how long after a claim that looked at everything claims may look only for the job that a notification named, in
+ * milliseconds. So what came without a notification is found after that time at the latest.
  */
 const hintedMs = 1_000;
 
 /**
- * Claims for one worker session. Usually one statement; two where scheduled jobs are known to be due, which are
- * promoted first; three where the claim itself found that out. A claim behind marks that came back short is made
- * once more without them, so that an empty answer is a true one; where such looks have become dear, only as often as
- * their budget allows, and the answer says that there may be more (`blocked`).
+ * Claims for one worker session. A claim is usually one statement. It is two where scheduled jobs are known to be due,
+ * since they are promoted first; and three where the claim itself finds that out.
  *
- * While claims take everything that waits, a smaller statement is tried first, which does just that; where more waits
- * than it may take, the larger one follows, and is kept to until once more a claim has taken everything. And while all
- * that comes are single jobs that notifications name, each is looked up by its id.
+ * There are three statements that claim:
+ *
+ * - `claim` takes what waits by the turns of the rotation. It may begin behind marks. If it then brings fewer jobs than
+ *   its limit, it is made once more from the start, so that an empty answer is a true one. Where such looks have become
+ *   slow, they are made only as often as their budget allows; until then the answer is `blocked`: there may be more.
+ * - `claimAll` is smaller and takes everything that waits. It is tried first while claims take everything. If more waits
+ *   than it may take, `claim` follows, and is used until a claim has taken everything again.
+ * - `claimNamed` looks up one job by its id, while all that comes are single jobs that notifications name.
  */
 export class Claimer {
   readonly #kinds: Kinds;
   readonly #statements: ClaimStatements;
   readonly #now: () => number;
   readonly #starts: ClaimStarts;
-  /** When a scheduled job is next due, on the monotonic clock, as far as the last claim knew. */
+  /** When the next scheduled job is due, on the monotonic clock, as the last claim knew. */
   #dueAt = Number.POSITIVE_INFINITY;
-  /** The last claim took everything that waited. */
+  /** Whether the last claim took everything that waited. */
   #tookAll = false;
-  /** When the last claim began that was not for a hint alone, on the monotonic clock. */
+  /** When the last claim began that looked for more than a hint. */
   #lookedAt = Number.NEGATIVE_INFINITY;
 
   constructor(
@@ -77,7 +80,7 @@ export class Claimer {
       if (hint !== null) return await this.#claimNamed(request, hint);
       return await this.#claimAndLook(request);
     } catch (error) {
-      // What it was to look for has not been looked for.
+      // It may have failed before it looked at all.
       this.#starts.putBack(null);
       throw error;
     } finally {
@@ -85,7 +88,7 @@ export class Claimer {
     }
   }
 
-  /** The job that a notification named, if nothing else can wait: all was taken, and nothing scheduled is due since. */
+  /** The job that a notification named, if nothing else can be waiting. */
   #usableHint({ hint, exclude }: ClaimRequest): JobId | null {
     const now = this.#now();
     const isAlone = this.#tookAll && now < this.#dueAt && now - this.#lookedAt < hintedMs;
@@ -93,7 +96,7 @@ export class Claimer {
   }
 
   async #claimNamed(request: KnownRequest, hint: JobId): Promise<ClaimResult> {
-    // Should it fail, the next claim looks at everything, whatever the reason was.
+    // If it fails, for whatever reason, the next claim looks at everything.
     this.#tookAll = false;
     const { info, jobs } = await this.#statements.claimNamed(request, hint);
     const blocked = info?.held !== false;
@@ -102,7 +105,7 @@ export class Claimer {
     return { jobs, waitMs: waitMs === Number.POSITIVE_INFINITY ? null : waitMs, blocked };
   }
 
-  /** Claims, and looks from the start where that is due, or for what a claim behind marks has not brought. */
+  /** Claims; looks from the start too, if it began behind marks and brought too little. */
   async #claimAndLook(request: KnownRequest): Promise<ClaimResult> {
     const now = this.#now();
     this.#lookedAt = now;
@@ -114,7 +117,7 @@ export class Claimer {
       hasLooked || answer.jobs.length >= request.limit ? null : remainder(request, answer.jobs);
     if (rest !== null) {
       hasLooked = this.#starts.mayLook && !isBusy;
-      // What lies before the marks waits for the next walk: until then this is no true answer.
+      // What lies before the marks has not been looked at, so there may be more: `held` makes the result `blocked`.
       answer = hasLooked
         ? together(answer, await this.#promoteAndClaim(rest, "start", false))
         : { ...answer, held: true };
@@ -131,12 +134,12 @@ export class Claimer {
     };
   }
 
-  /** A row is pending again at its old place, which the next claim is not to pass over; null: any may be. */
+  /** A job is back at its old place, which the next claim must see; null: such jobs may be anywhere. */
   putBack(place: OldPlace | null): void {
     this.#starts.putBack(place);
   }
 
-  /** Claims; what is due among the scheduled is promoted first, as is known beforehand or found out by the claim. */
+  /** Promotes what is due, and claims. */
   async #promoteAndClaim(request: KnownRequest, begin: Begin, dueBefore: boolean): Promise<Answer> {
     if (!dueBefore) {
       const isForAll = this.#tookAll && begin === "start" && request.kinds.length <= fewKinds;
@@ -149,21 +152,21 @@ export class Claimer {
     return this.#claimOnce(request, begin, true);
   }
 
-  /** Claims everything that waits; null: it is more than may be taken, and nothing was. */
+  /** Claims everything that waits; null: that was too much, so nothing was claimed. */
   async #claimAllOnce(request: KnownRequest): Promise<Answer | null> {
-    // Should it fail, the next claim is the larger one, whatever the reason was.
+    // If it fails, for whatever reason, the next claim is the larger one.
     this.#tookAll = false;
     const ids = kindIds(request);
-    // It is sent no places, but what walks from the start is noted where places are asked for.
+    // The statement takes no places; asking for them notes that this walk begins at the start.
     this.#starts.places(ids, "start");
     const raw = await this.#statements.claimAll(request);
     if (raw !== null) this.#starts.walked(ids, "start", vainMs(raw));
-    // Where something is due it is promoted first, and then the other statement claims.
+    // Where a scheduled job is due, it is promoted first, and then the other statement claims.
     if (raw === null || (raw.info.fits !== true && !raw.info.due)) return null;
-    // It says that it has taken all, but not of which kind what is held by others is.
+    // It does not say of which kinds the jobs are that others hold.
     const isWhole = ({ due, held }: ClaimInfo) => !due && !held;
     const answer = await this.#learn(request, raw, isWhole);
-    // Of a kind that was missed it has taken nothing.
+    // If a kind was missed, it has not taken everything.
     return { ...answer, isAll: answer.held === raw.info.held };
   }
 
@@ -178,11 +181,11 @@ export class Claimer {
     });
     if (raw === null) return nothing;
     this.#starts.walked(ids, begin, vainMs(raw), areLowered);
-    // One that stopped at what is due has not looked for what is ready.
+    // A claim that stopped because a scheduled job is due has not looked for ready ones.
     return this.#learn(request, raw, ({ due }) => ignoreDue || !due);
   }
 
-  /** Reads an answer, and where to begin next. `isWhole`: whether what it found is all that its kinds have. */
+  /** Reads an answer. `isWhole`: its walks looked at everything. */
   async #learn(
     request: KnownRequest,
     raw: RawAnswer,
@@ -200,7 +203,7 @@ export class Claimer {
       vainMs: tookMs,
     });
     const { wait_ms: waitMs, due } = info;
-    // A kind that was not found was not looked at: that is no true answer.
+    // A kind whose number has changed was not looked at, so there may be more.
     const isMissed = info.kinds < request.kinds.length && (await this.#kinds.readAnew(request));
     return { jobs, waitMs, due, held: info.held || isMissed, isAll: false, vainMs: tookMs };
   }

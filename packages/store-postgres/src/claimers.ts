@@ -1,7 +1,7 @@
 import type { WorkerId } from "@venturi/core";
 import type { OldPlace } from "./old-place.ts";
 
-/** A session that has not claimed for so long has ended without a word, or can begin anew, in milliseconds. */
+/** The claimer of a session that has not claimed for this long is dropped, in milliseconds. */
 const unusedMs = 600_000;
 
 /**
@@ -37,7 +37,7 @@ export class Claimers<C extends { putBack(place: OldPlace | null): void }> {
     this.#used.delete(worker);
   }
 
-  /** Tells all of them of a row that is pending again at its old place; null: there may be such rows anywhere. */
+  /** Tells all claimers of a job back at its old place; null: such jobs may be anywhere. */
   putBack(place: OldPlace | null): void {
     for (const { claimer } of this.#used.values()) claimer.putBack(place);
   }

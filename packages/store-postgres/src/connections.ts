@@ -50,7 +50,7 @@ export function createSource(
   throw notSource(pool, db);
 }
 
-/** What is wrong with a pool and an instance of which not exactly one is what it should be. */
+/** Says what is wrong with `pool` and `db`, exactly one of which should be given. */
 function notSource(pool: unknown, db: unknown): VenturiError {
   const one = "pass { pool: new pg.Pool(…) } or { db: new Kysely(…) }";
   if (pool !== undefined && db !== undefined)
@@ -66,7 +66,7 @@ function notSource(pool: unknown, db: unknown): VenturiError {
   return invalidArgument("pool", `is not a pg pool (got ${kindOf(pool)})`, one);
 }
 
-/** Not the text itself: it may be a connection string. */
+/** What a value is, for a message. The text of a string is left out: it may be a connection string. */
 function kindOf(value: unknown): string {
   return typeof value === "string" ? "a string" : show(value);
 }
@@ -102,7 +102,7 @@ export function connectionOf(tx: PostgresTransaction, preparedStatements: boolea
 function recognised(tx: PostgresTransaction, preparedStatements: boolean): SqlConnection {
   const given: object = tx ?? {};
   const { totalCount, isTransaction, query } = given as Readonly<Record<string, unknown>>;
-  // A pool would take any connection it likes, and so write whatever becomes of the transaction.
+  // A pool would write on another connection than the transaction's.
   if (isKysely(tx) && isTransaction !== false) return kyselyConnection(tx);
   if (typeof query === "function" && typeof isTransaction === "boolean") {
     if (isTransaction) return executorConnection(tx as SqlTransaction);
@@ -113,7 +113,7 @@ function recognised(tx: PostgresTransaction, preparedStatements: boolean): SqlCo
   throw notTransaction(given, isTransaction === false);
 }
 
-/** In the words that a queue without a store has for it. */
+/** The same words as in a queue that has no store. */
 function notTransaction(tx: object, isOutside: boolean): VenturiError {
   if (isPool(tx)) {
     return invalidArgument(
@@ -163,7 +163,7 @@ function isPool(value: unknown): value is PgPoolLike {
   );
 }
 
-/** It has what a pool has, but is one connection. */
+/** Whether a value is a `pg` client: it has all that a pool has, but is one connection. */
 function isClient(value: unknown): boolean {
   return typeof value === "object" && value !== null && "escapeIdentifier" in value;
 }

@@ -4,16 +4,16 @@ import type { Names } from "./names.ts";
 import { type Statement, statement } from "./sql/statement.ts";
 
 /**
- * How long a kind is waited for whose first job is in a transaction that is still open, in milliseconds. Much shorter
- * than PostgreSQL's `deadlock_timeout`: whoever waits meanwhile for the other kinds that are being registered is
- * neither kept waiting nor taken for part of a deadlock.
+ * How long to wait for a kind whose first job is in a transaction that is still open, in milliseconds. It is much shorter
+ * than PostgreSQL's `deadlock_timeout`, so that whoever waits for the other kinds that are being registered does not wait
+ * long, and is not taken for part of a deadlock.
  */
 const waitMs = 200;
 
-/** How long afterwards it is tried again, in milliseconds; that a kind has come is found before. */
+/** How long afterwards its registration is tried again, in milliseconds. Whether somebody else has done it is seen sooner. */
 const againMs = 5_000;
 
-/** How often numbers are read anew while claims find fewer kinds than they ask for, in milliseconds. */
+/** How often the numbers are read again at most while claims find fewer kinds than they ask for, in milliseconds. */
 const anewMs = 5_000;
 
 const lockNotAvailable = "55P03";
@@ -23,16 +23,17 @@ export interface KnownKind extends ClaimKind {
   readonly id: number;
 }
 
-/** A claim whose kinds have numbers, the same from its beginning to its end. */
+/** A claim with the numbers of its kinds, which stay the same from its beginning to its end. */
 export interface KnownRequest extends ClaimRequest {
   readonly kinds: readonly KnownKind[];
 }
 
 /**
- * The numbers that stand for kinds in the hot tables, made on first use and kept. They change only where the tables are
- * made anew, or emptied with their numbers beginning anew, under a store that lives on. So claims look only at kinds that
- * still have the names that they ask for, and numbers are read anew where a claim has found fewer, and when a worker
- * starts.
+ * The numbers that stand for kinds in the hot tables. They are made on first use and kept.
+ *
+ * They change only if somebody drops and makes the tables again, or empties them and restarts their numbers, while a
+ * store is in use. So a claim looks only at kinds whose number still has the name it asks for; and the numbers are read
+ * again when a claim has found fewer kinds, and when a worker starts.
  */
 export class Kinds {
   readonly #database: Database;
@@ -41,9 +42,9 @@ export class Kinds {
   readonly #select: Statement;
   readonly #insert: Statement;
   readonly #ids = new Map<string, number>();
-  /** When kinds that somebody's open transaction holds are tried again, on the monotonic clock. */
+  /** When to try again to register a kind that an open transaction holds. */
   readonly #againAt = new Map<string, number>();
-  /** When numbers may be read anew again, on the same clock. */
+  /** When the numbers may be read again, on the same clock. */
   #anewAt = Number.NEGATIVE_INFINITY;
 
   constructor(
@@ -69,21 +70,21 @@ export class Kinds {
   }
 
   /**
-   * Sees to it that these kinds have numbers, but for those whose first job is in a transaction that is still open:
-   * nobody else sees it, and there is nothing of them to claim. The next call finds them once it has been committed.
+   * Looks up the numbers of these kinds, registering new ones. A kind whose first job is in a transaction that is still
+   * open gets none: there is nothing to claim of it yet. A later call finds it once that has been committed.
    */
   load(kinds: readonly string[]): Promise<void> {
     return this.#load(this.#unknown(kinds), this.#logger);
   }
 
-  /** The same, with all of their numbers read anew. */
+  /** The same, reading even known numbers again. */
   loadAnew(kinds: readonly string[], logger: Logger = this.#logger): Promise<void> {
     return this.#load(kinds, logger);
   }
 
   async #load(missing: readonly string[], logger: Logger): Promise<void> {
     if (missing.length === 0) return;
-    // Looked up first: an insert that conflicts burns a number.
+    // Looked up first, since an insert that conflicts uses up a number.
     await this.#lookUp(missing);
     const now = this.#now();
     const due = this.#unknown(missing).filter((kind) => !((this.#againAt.get(kind) ?? 0) > now));
@@ -92,7 +93,7 @@ export class Kinds {
     else this.#putOff(due, logger);
   }
 
-  /** The claim for those of its kinds that have numbers; null: none of them has. */
+  /** The claim, limited to those of its kinds that have numbers; null: none has. */
   async known(request: ClaimRequest): Promise<KnownRequest | null> {
     await this.load(request.kinds.map(({ kind }) => kind));
     const kinds: KnownKind[] = [];
@@ -104,8 +105,9 @@ export class Kinds {
   }
 
   /**
-   * Whether any of the numbers of a claim that has found fewer kinds was another by now, which all later claims know. Now
-   * and then only: mostly somebody has paused a kind. Never throws, since the claim has brought jobs.
+   * Reads the numbers again after a claim that found fewer kinds than it asked for, and says whether one of its numbers
+   * had changed. At most every five seconds, since mostly a kind is only paused; false in between. Never throws, since the
+   * claim may have brought jobs.
    */
   async readAnew({ kinds }: KnownRequest): Promise<boolean> {
     const now = this.#now();
@@ -128,7 +130,7 @@ export class Kinds {
     }
   }
 
-  /** False: one of them is held by a transaction that is still open, and none was registered. */
+  /** Registers kinds. False: an open transaction holds one of them, and none was registered. */
   async #register(kinds: readonly string[]): Promise<boolean> {
     try {
       await this.#database.run(this.#insert, [kinds], "register kinds");

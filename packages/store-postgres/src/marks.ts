@@ -1,6 +1,6 @@
 import { dearMs } from "./walk-budget.ts";
 
-/** Where the next claim or promotion starts looking, per kind and tier; rows at or before it have been seen to. */
+/** Where a claim or promotion starts to look, for each tier of a kind. Rows at or before it have been dealt with. */
 export type Mark = readonly [high: number, normal: number, low: number];
 
 export type Tier = 0 | 1 | 2;
@@ -12,63 +12,78 @@ export type Begin = "marks" | Tier | "start";
 /** How a walk is to begin. */
 export interface Start {
   readonly begin: Begin;
+  /** The place before all rows. */
   readonly start: Mark;
+  /** Whether it may begin before a mark, at a row that is known to wait there. */
   readonly mayBeLow: boolean;
+  /** On the monotonic clock, in milliseconds. */
   readonly now: number;
 }
 
-/** What a walk says of one kind and tier. */
+/** What a walk says about one kind and tier, as places in its order. */
 export interface Found {
   /** The last row that it brought; undefined: none. */
   readonly last: number | undefined;
-  /** Where, apart from what it brought, nothing is left that waits; undefined: it does not say. */
+  /** Up to here nothing waits any more, apart from what it brought; undefined: it does not say. */
   readonly clearTo: number | undefined;
   /**
-   * Where nothing is left that could be had: what waits there, somebody has locked.
+   * Up to here nothing could be claimed: whatever waits there is locked by somebody.
    * @defaultValue `clearTo`
    */
   readonly freeTo?: number | undefined;
 }
 
-/** What is known of one kind and tier. */
+/** What is known of one kind and tier, as places in its order. */
 interface Track {
-  /** In use: what had been seen when the lag before the last one ended. */
+  /** In use: what had been seen one to two lags ago. */
   settled: number;
-  /** What had been seen when the last lag ended. */
+  /** The next mark: what had been seen when the last lag ended. */
   aging: number;
+  /** The furthest place that a walk has seen to. */
   seen: number;
-  /** Before the first row that is known to wait before the mark. */
+  /** Before the first row that is known to wait before the mark; `Infinity`: there is none. */
   floor: number;
-  /** Whether the walk under way may have passed the floor: it began behind it, or a row has come back since. */
+  /** Whether the walk under way may have missed the floor: it began behind it, or a row has come back since. */
   isPassed: boolean;
 }
 
 interface Kind {
+  /** When the last lag ended. */
   agedAt: number;
   /** When each tier is to be walked through from its start. */
   readonly walkAt: [high: number, normal: number, low: number];
   readonly tracks: readonly [Track, Track, Track];
 }
 
-/** Of a time: before all others. */
+/** An instant before all others. */
 const never = Number.NEGATIVE_INFINITY;
 
 export interface MarksOptions {
-  /** Marks lag by one to two of these, in milliseconds, since a row with a lower number may be committed later. */
+  /**
+   * Marks lag behind what has been seen by one to two times this, in milliseconds, since a row with a lower `seq` may be
+   * committed later.
+   * @defaultValue 25
+   */
   readonly lagMs?: number;
-  /** Of each tier, one walk in this many milliseconds ignores the marks, or one in twenty times as long as it takes. */
+  /**
+   * How often each tier is walked through from its start, in milliseconds; a walk that takes longer than a twentieth of
+   * this comes less often, so that it takes a twentieth of the time.
+   * @defaultValue 1,000
+   */
   readonly fullWalkMs?: number;
 }
 
 /**
- * Low-water marks of one worker session: index entries of finished jobs stay behind until a vacuum can remove them,
- * and behind a snapshot that somebody holds none is removed, so that each walk from the start is slower than the
- * last.
+ * The low-water marks of one worker session: places behind which its walks begin, rather than at the start. Index entries
+ * of finished jobs stay until a vacuum removes them. While somebody holds a snapshot open none is removed, and each walk
+ * from the start takes longer than the last.
  *
- * A mark is a hint only. What this session puts back at its old place lowers it. For what others put there, or commit
- * late, a walk from the start follows now and then: tier by tier, so that a million rows of one do not keep a job of
- * another waiting, and each for at most a twentieth of the time. What such a walk finds before a mark, and does not
- * bring, lowers the mark as well: the next walks begin there, until all of it has been brought in its order.
+ * A mark is only a hint. It is lowered by
+ *
+ * - a job that this session puts back at its old place;
+ * - a job that others put back before the mark, or committed late. It is found by a walk from the start, which each tier
+ *   gets now and then: tier by tier, so that a million rows of one tier do not keep a job of another waiting, and for at
+ *   most a twentieth of the time. If the walk does not bring the job, the next walks begin there until one does.
  */
 export class Marks {
   readonly #kinds = new Map<number, Kind>();
@@ -87,7 +102,7 @@ export class Marks {
     return this.#kinds.size === 0;
   }
 
-  /** Whether something waits before the mark of one of these kinds. */
+  /** Whether a job is known to wait before the mark of one of these kinds. */
   isLowered(kinds: readonly number[]): boolean {
     return kinds.some((kind) =>
       this.#kinds.get(kind)?.tracks.some(({ floor }) => floor < Number.POSITIVE_INFINITY),
@@ -111,15 +126,14 @@ export class Marks {
     return due;
   }
 
-  /** All tiers are to be walked through from their starts soon: something may be back at a place that is not known. */
+  /** A job may be back at an unknown place: every tier is to be walked from its start soon. */
   walkSoon(): void {
     for (const { walkAt } of this.#kinds.values()) walkAt.fill(never);
   }
 
   /**
-   * A walk of these kinds has ended that began at the start, of one tier or of all, and took so long in milliseconds.
-   * What counts of a dear one is the shorter of the last two: that a server once stood still says nothing about the
-   * next walk.
+   * A walk of these kinds that began at the start of one tier, or of all (null), has ended after `walkMs` milliseconds.
+   * Of long walks the shorter of the last two counts: that a server once stood still says nothing about the next walk.
    */
   walked(tier: Tier | null, kinds: readonly number[], walkMs: number, now: number): void {
     const place = tier ?? 3;
@@ -134,10 +148,7 @@ export class Marks {
     }
   }
 
-  /**
-   * Where a walk of a kind begins that starts now. `start` is before all rows; `mayBeLow`: also at what is known to
-   * wait before a mark, behind which there may be much to walk past.
-   */
+  /** Where a walk of a kind begins that starts now. */
   starts(kind: number, { begin, start, mayBeLow, now }: Start): Mark {
     const known = this.#kinds.get(kind);
     if (known !== undefined) this.#age(known, now);
@@ -162,8 +173,8 @@ export class Marks {
   }
 
   /**
-   * A walk has ended. Its rows are those that came first; where looking at what has ended was dear (`isDear`), the
-   * next walks begin behind all of that, also where this one brought nothing.
+   * A walk has ended. It brought the first rows of its order. With `isDear` it spent much time on rows that have ended:
+   * then the next walks begin behind all of those, even if this one brought nothing.
    */
   ended(kind: number, tier: Tier, found: Found, isDear: boolean, now: number): void {
     const last = safe(found.last);
@@ -174,11 +185,11 @@ export class Marks {
     const track = this.#track(kind, tier, now);
     if (position !== undefined && position > track.seen) track.seen = position;
     if (isClearTo === undefined || track.isPassed) return;
-    // Not what is settled: the mark will soon be where all has been seen.
+    // Compared with what has been seen, not with the mark in use, which will soon be there.
     track.floor = isClearTo < track.seen ? isClearTo : Number.POSITIVE_INFINITY;
   }
 
-  /** A row is back at a place that walks may have passed. */
+  /** A job is back at a place that walks may have passed. */
   putBack(kind: number, tier: Tier, position: number): void {
     // Without marks there is nothing to lower.
     const track = this.#kinds.get(kind)?.tracks[tier];
@@ -187,7 +198,7 @@ export class Marks {
     track.isPassed = true;
   }
 
-  /** A walk came back short: there is no backlog, and the next walks look at everything. */
+  /** There is no backlog: the next walks look at everything. */
   forget(): void {
     this.#kinds.clear();
   }
@@ -212,7 +223,7 @@ function newTrack(): Track {
   return { settled: 0, aging: 0, seen: 0, floor: Number.POSITIVE_INFINITY, isPassed: false };
 }
 
-/** Numbers of rows written by hand may be too large to be told apart from their neighbours, and to be sent back. */
+/** Undefined for the number of a row written by hand that is too large for JavaScript to tell from its neighbours. */
 function safe(position: number | undefined): number | undefined {
   return position !== undefined && position <= Number.MAX_SAFE_INTEGER ? position : undefined;
 }

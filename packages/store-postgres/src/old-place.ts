@@ -1,17 +1,17 @@
 import type { Row } from "./database.ts";
 import type { Tier } from "./marks.ts";
 
-/** Where a job stands that is pending again: at the place that it had before it was claimed. */
+/** The place in the order that a job had before it was claimed, and has again once it is put back. */
 export interface OldPlace {
   readonly kindId: number;
   readonly tier: Tier;
   readonly seq: number;
 }
 
-/** A job is pending again at its old place, which claims may have passed; null: any may be, nobody knows where. */
+/** A job is pending again at its old place, which claims may have passed; null: some jobs may be, at unknown places. */
 export type OnPutBack = (place: OldPlace | null) => void;
 
-/** Tells of the jobs that a statement has put back and that are due, or that its answer is lost. */
+/** Reports the due jobs that a statement has put back; if its answer is lost, that there may be some. */
 export async function tellPutBack(
   answer: Promise<readonly Row[]>,
   onPutBack: OnPutBack,

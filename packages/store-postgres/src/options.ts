@@ -15,35 +15,35 @@ import { createNames, type Names } from "./names.ts";
 import type { PgPoolLike } from "./pg-like.ts";
 import { perHost } from "./several-hosts.ts";
 
-/** What every way of making a store has in common. */
+/** The options of every store, however it is made. */
 export interface StoreOptions extends NameOptions {
   /**
-   * Whether statements are prepared under names; false behind a pooler in transaction mode.
+   * Whether statements are prepared under names; pass false behind a pooler in transaction mode.
    * @defaultValue true
    */
   readonly preparedStatements?: boolean | undefined;
   /**
-   * Whether workers listen for notifications, over a connection of their own; without, they poll.
+   * Whether workers listen for notifications, over one more connection. If not, they poll.
    * @defaultValue true
    */
   readonly listen?: boolean | undefined;
   /**
-   * Where to listen, if not where the statements go: past a pooler, which hides notifications.
-   * @defaultValue the pool's own settings; none for a borrowed Kysely instance
+   * Where to listen, if that is not where statements are sent: a pooler, for example, hides notifications.
+   * @defaultValue the pool's own settings; with a Kysely instance: workers do not listen
    */
   readonly listenConnectionString?: string | undefined;
   /**
-   * Where an operator reads of lost connections.
-   * @defaultValue writes nothing
+   * Told of lost connections, and of what an operator should know.
+   * @defaultValue a logger that keeps silent
    */
   readonly logger?: Logger | undefined;
 }
 
-/** A store with a pool of its own, see `PostgresStore.connect`. */
+/** The options of a store with a pool of its own, see `PostgresStore.connect`. */
 export interface ConnectOptions extends StoreOptions {
   /**
-   * Where the database is, as in `postgres://user:password@host:5432/database`. With several hosts, as in
-   * `postgres://user:password@one:5432,two:5432/database`, connections go to the one that takes writes.
+   * Where the database is, as in `postgres://user:password@host:5432/database`. There may be several hosts, as in
+   * `postgres://user:password@one:5432,two:5432/database`: connections go to the one that takes writes.
    */
   readonly connectionString: string;
   /**
@@ -52,31 +52,35 @@ export interface ConnectOptions extends StoreOptions {
    */
   readonly ssl?: pg.ClientConfig["ssl"] | undefined;
   /**
-   * Most connections of the pool; the LISTEN connection comes on top.
+   * How many connections the pool has at most. The LISTEN connection comes on top.
    * @defaultValue 10
    */
   readonly maxConnections?: number | undefined;
-  /** Gives up connecting. */
+  /** Ends the waiting for a first answer of the server: `connect` rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A store on a `pg` pool or a Kysely instance of the application's, which it never ends. */
+/** The options of a store over the application's own `pg` pool or Kysely instance, which the store never ends. */
 export type BorrowOptions = StoreOptions &
   (
     | {
-        /** Gets one listener for its `error` events, however many stores it is lent to. */
+        /** A `pg` pool. It gets one listener for its `error` events, however many stores it is lent to. */
         readonly pool: PgPoolLike;
         readonly db?: undefined;
         readonly ssl?: pg.ClientConfig["ssl"] | undefined;
       }
     | {
-        /** Listen to the `error` events of the pool behind it: an idle connection that dies ends the process otherwise. */
+        /**
+         * A Kysely instance. Listen to the `error` events of the pool behind it yourself: otherwise an idle connection that
+         * dies ends the process.
+         */
         readonly db: KyselyInstance;
         readonly pool?: undefined;
         readonly ssl?: pg.ClientConfig["ssl"] | undefined;
       }
   );
 
+/** Validated options, with their defaults. */
 export interface ResolvedOptions {
   readonly names: Names;
   readonly preparedStatements: boolean;
@@ -156,12 +160,12 @@ export function splitOptions(options: ConnectOptions) {
   return { url, max, signal, rest, ssl };
 }
 
-/** What is easily passed instead of the options. */
+/** The error for something else that was passed instead of the options. */
 function notOptions(given: string, instead: string): VenturiError {
   return invalidArgument("options", `are ${given}`, `pass ${instead}`);
 }
 
-/** Never shown in an error: it holds a password. */
+/** Checks a connection string; throws `invalid-argument`. It is never shown in an error, since it may hold a password. */
 export function connectionString(name: string, value: unknown): string {
   const hint = 'pass it as in "postgres://user:password@host:5432/database"';
   if (typeof value !== "string" || value.trim() === "")
@@ -173,7 +177,7 @@ export function connectionString(name: string, value: unknown): string {
   return value;
 }
 
-/** A client reads the string when it is made, long before it connects. */
+/** Whether `pg` can read a connection string. A client reads it when it is made, long before it connects. */
 function isReadable(url: string): boolean {
   try {
     return perHost(url).every((each) => new pg.Client({ connectionString: each }));
@@ -182,6 +186,7 @@ function isReadable(url: string): boolean {
   }
 }
 
+/** Checks how many connections a pool may have; throws `invalid-argument`. */
 export function maxConnections(value: unknown): number {
   if (value === undefined) return DEFAULT_STORE_OPTIONS.maxConnections;
   if (Number.isInteger(value) && (value as number) >= 1) return value as number;
@@ -192,7 +197,7 @@ export function maxConnections(value: unknown): number {
   );
 }
 
-/** What is in the object is between `pg` and Node. */
+/** Checks `ssl`; throws `invalid-argument`. What is in the object is left to `pg` and Node. */
 function toSsl(value: unknown): pg.ClientConfig["ssl"] {
   const isObject = typeof value === "object" && value !== null && !Array.isArray(value);
   if (value === undefined || typeof value === "boolean" || isObject)

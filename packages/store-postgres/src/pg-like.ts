@@ -1,7 +1,7 @@
-/**
- * The parts of `pg` that the store uses, by their shape, so that a pool made by another copy or version of `pg`
- * fits, and nothing here depends on its types.
- */
+// The parts of `pg` that the store uses, by their shape. So a pool made by another copy or version of `pg` fits, and
+// nothing here depends on the types of `pg`.
+
+/** A query as `pg` takes it. */
 export interface PgQuery {
   readonly name?: string;
   readonly text: string;
@@ -11,24 +11,29 @@ export interface PgQuery {
   readonly query_timeout?: number;
 }
 
+/** How the columns of a result are parsed. */
 export interface PgTypes {
   getTypeParser(oid: number, format?: string): (value: string) => unknown;
 }
 
+/** The result of a query. */
 export interface PgResult {
   readonly rows: readonly unknown[];
 }
 
+/** A pool or a client. */
 export interface PgQueryable {
   query(query: PgQuery): Promise<PgResult>;
 }
 
+/** A client that a pool has lent. */
 export interface PgClientLike extends PgQueryable {
   on(event: "error", listener: (error: Error) => void): unknown;
   removeListener(event: "error", listener: (error: Error) => void): unknown;
   release(error?: Error | boolean): void;
 }
 
+/** A pool. */
 export interface PgPoolLike extends PgQueryable {
   connect(): Promise<PgClientLike>;
   on(event: "error", listener: (error: Error) => void): unknown;

@@ -12,7 +12,7 @@ export function pgSource(
 ): SqlSource {
   guardPool(pool, logger);
   const suspects = SuspectConnections.of(pool);
-  /** One statement, of whose answer the suspects hear. */
+  /** Sends one statement, and tells the suspects how it was answered. */
   const observed = async (
     statement: Statement,
     send: (options: RunOptions) => Promise<readonly Row[]>,
@@ -43,7 +43,7 @@ export function pgSource(
             run(client, statement, values, { ...options, isHeld: true }),
           ),
       };
-      // A checked-out client whose connection dies tells nobody but itself, and unheard ends the process.
+      // A checked-out client whose connection dies emits an error, which ends the process if nobody listens.
       const onError = () => undefined;
       client.on("error", onError);
       let broken: Error | undefined;
@@ -56,7 +56,7 @@ export function pgSource(
         await observed(commit, () => run(client, commit, [], { answerMs }));
         return result;
       } catch (error) {
-        // Whatever state the session is in, nobody else should meet it.
+        // Nobody knows what state the session is in, so its connection is ended.
         broken = error instanceof Error ? error : new Error("transaction failed");
         throw error;
       } finally {
@@ -76,8 +76,8 @@ export interface PgSourceOptions {
 }
 
 /**
- * Whether the pool may run a statement by itself. Not where a prompt one would wait for a connection, since a pool does
- * so for ever unless it is told otherwise, nor where one is short of time, whose wait is ended here.
+ * Whether the pool may run a statement by itself. Not a prompt one that would have to wait for a connection: a pool waits
+ * for ever unless it is told otherwise. Nor one with a patience of its own: its wait is ended here.
  */
 function mayLeaveTo(
   { idleCount, waitingCount = 0 }: PgPoolLike,
@@ -126,8 +126,8 @@ interface RunOptions {
    */
   readonly answerMs?: number | undefined;
   /**
-   * Whether the connection is ended where the statement fails, so that its wait can be ended here: the driver's own
-   * would end before an answer is read that arrived while the process stood still.
+   * Whether the connection is ended when the statement fails. Then its wait can be ended here rather than by the driver,
+   * whose timeout would fire before it has read an answer that arrived while the process stood still.
    * @defaultValue false
    */
   readonly isHeld?: boolean | undefined;
@@ -155,10 +155,11 @@ const guarded = Symbol.for("venturi.pool-guarded");
 const heard = Symbol.for("venturi.clients-heard");
 
 /**
- * Keeps a connection that dies from ending the process, which an error event does that nobody hears. Once a pool.
+ * Keeps a connection that dies from ending the process: it emits an error event, which ends the process if nobody listens.
+ * Done once for each pool.
  *
- * An idle one tells its pool. One that is checked out tells only itself, and may do so before the promise of the
- * check-out has come to whoever awaits it: its listener is added as the pool hands it out, and stays.
+ * An idle connection emits it on its pool. One that is checked out emits it only on itself, perhaps before whoever took it
+ * out has got it: so its listener is added as the pool hands it out, and stays.
  */
 function guardPool(pool: PgPoolLike, logger: Logger): void {
   once(pool, guarded, () =>
@@ -181,5 +182,5 @@ function once(target: object, mark: symbol, work: () => void): void {
 }
 
 function ignore(): void {
-  // Whoever uses the connection hears of it from the statement under way, or the next.
+  // The statement under way, or the next one, fails and says so.
 }

@@ -38,7 +38,7 @@ import {
   type WorkerId,
   type WorkerRegistration,
 } from "@venturi/core";
-import pg from "pg";
+import type pg from "pg";
 import { createAbortable } from "./abort.ts";
 import { Claimer } from "./claimer.ts";
 import { Claimers } from "./claimers.ts";
@@ -60,32 +60,17 @@ import { Operating } from "./operating.ts";
 import {
   type BorrowOptions,
   type ConnectOptions,
-  connectionString,
-  maxConnections,
   resolveOptions,
   splitOptions,
 } from "./options.ts";
+import { createPool, firstAnswer } from "./own-pool.ts";
 import { createProducer } from "./producer.ts";
 import { Settling } from "./settling.ts";
-import { perHost, severalHosts } from "./several-hosts.ts";
 import { createStatements, type Statements } from "./statements.ts";
 
-/** Of the store's own pool: a network that swallows everything must not be waited for without limit. */
-const connectTimeoutMs = 10_000;
-
-/** Asks for a sign of life, of each host in turn until one gives it. */
-async function answered(pool: pg.Pool, hosts: number): Promise<void> {
-  try {
-    await pool.query("select 1");
-  } catch (error) {
-    if (hosts === 1) throw error;
-    await answered(pool, hosts - 1);
-  }
-}
-
 /**
- * The PostgreSQL store: everything that queue and worker ask for, as single statements over a `pg` pool or a Kysely
- * instance. One pooled connection suffices for every operation; listening takes one more of its own.
+ * The store that keeps jobs in PostgreSQL. Everything that queues and workers ask of it is a few statements over a `pg` pool
+ * or a Kysely instance. One connection of the pool is enough for every operation; listening takes one more.
  *
  * @example
  * ```ts
@@ -111,7 +96,10 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
   readonly #claimers = new Claimers(() => new Claimer(this.#database, this.#kinds, this.#names));
   readonly #subscriptions = new Set<Subscription>();
 
-  /** Borrows a pool or a Kysely instance, which stays the application's to end. Throws `invalid-argument`. */
+  /**
+   * Makes a store over a pool or a Kysely instance of the application's, which the application ends itself. It does not
+   * connect yet. Throws `invalid-argument` naming the option that is unknown or unacceptable.
+   */
   constructor(options: BorrowOptions);
   /** @internal */
   constructor(options: BorrowOptions, owned: { readonly pool: pg.Pool });
@@ -144,26 +132,17 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
   }
 
   /**
-   * Opens a store with a pool of its own, and asks the server for a sign of life.
+   * Makes a store with a pool of its own, and resolves when the server has answered.
    *
-   * Rejects with `invalid-argument` for a bad option and with `database` where nobody answers or lets us in.
+   * Rejects with `invalid-argument` for a bad option, and with `database` where no server answers or lets the pool in.
    */
   static async connect(options: ConnectOptions): Promise<PostgresStore> {
     const { url, max, signal, rest, ssl } = splitOptions(options);
     toSignal(signal)?.throwIfAborted();
-    const urls = perHost(connectionString("connectionString", url));
-    const config: pg.PoolConfig & { Client?: typeof pg.Client } = {
-      connectionString: urls[0],
-      max: maxConnections(max),
-      keepAlive: true,
-      connectionTimeoutMillis: connectTimeoutMs,
-    };
-    if (ssl !== undefined) config.ssl = ssl;
-    if (urls.length > 1) config.Client = severalHosts(urls);
-    const pool = readArgument("ssl", () => new pg.Pool(config));
+    const { pool, hosts } = createPool({ url, max, ssl });
     const store = new PostgresStore({ ...rest, pool }, { pool });
     try {
-      await store.#abortable(() => answered(pool, urls.length), signal);
+      await store.#abortable(() => firstAnswer(pool, hosts), signal);
       return store;
     } catch (error) {
       const closed = store.close();
@@ -175,15 +154,22 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
   }
 
   /**
-   * Creates or upgrades the tables and functions; safe from many processes at once. Rejects with `migration`. A signal
-   * ends the waiting: steps that have begun are carried out all the same.
+   * Creates or upgrades the tables and functions. Many processes may call it at once. A signal ends the waiting; steps that
+   * have begun are carried out all the same.
+   *
+   * Rejects with `migration` when a step cannot be applied, and with `database` when the database cannot be asked.
    */
   async migrate(options: Signalled = {}): Promise<void> {
     const signal = readSignal(options, "migrate");
     await this.#abortable(() => migrate(this.#database, this.#names), signal);
   }
 
-  /** Changes settings that are kept in the database, since the producers' functions read them. */
+  /**
+   * Changes settings that are kept in the database, for all processes: the functions that producers call read them.
+   * `notify` says whether notifications are sent to workers; they are at first.
+   *
+   * Rejects with `invalid-argument`, `not-migrated` or `database`.
+   */
   async configure(settings: { readonly notify: boolean }, options: Signalled = {}): Promise<void> {
     const notify = readArgument("settings", () => {
       const given = settings?.notify;
@@ -206,7 +192,10 @@ export class PostgresStore implements Store<PostgresTransaction>, Notifier {
     );
   }
 
-  /** Closes the store's subscriptions, and its pool if it made it itself. A second call changes nothing. */
+  /**
+   * Closes the store's subscriptions, waits for what is under way, and ends its pool if that is its own. Calls after it
+   * reject with `closed`; closing again changes nothing.
+   */
   async close(): Promise<void> {
     const subscriptions = [...this.#subscriptions];
     this.#subscriptions.clear();

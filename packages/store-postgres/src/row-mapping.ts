@@ -8,12 +8,11 @@ import {
   type JournalEntry,
   type JournalOutcome,
   type Priority,
+  priorities,
   readHeaders,
   type StaleClaim,
 } from "@venturi/core";
 import type { Row } from "./database.ts";
-
-const priorities: readonly Priority[] = ["high", "normal", "low"];
 
 /** What a claimed row does not say itself. */
 export interface ClaimTerms {
@@ -128,6 +127,7 @@ export function toJournalEntry(row: Row): JournalEntry {
   };
 }
 
+/** A tier that no job can have, written by hand into a body, counts as normal. */
 function toPriority(tier: unknown): Priority {
   return priorities[tier as number] ?? "normal";
 }

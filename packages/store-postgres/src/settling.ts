@@ -17,6 +17,7 @@ import type { Database, Row, SqlConnection } from "./database.ts";
 import { type OnPutBack, tellPutBack } from "./old-place.ts";
 import { inRounds } from "./rounds.ts";
 import type { Statements } from "./statements.ts";
+import { Verdicts } from "./verdicts.ts";
 
 /**
  * Settles runs, extends their leases and hands claims back, in statements over arrays. What a statement did not apply
@@ -210,35 +211,6 @@ const claimLostState = "VT004";
 
 function leaseEndsMs({ leaseExpiresAt }: UndoneClaim): number | null {
   return leaseExpiresAt?.getTime() ?? null;
-}
-
-/** The verdicts of one call, each "lost" until somebody says otherwise. */
-class Verdicts {
-  readonly all: SettleVerdict[];
-  /** Places without an answer yet, in order. */
-  #open: number[];
-
-  constructor(length: number) {
-    this.all = new Array<SettleVerdict>(length).fill("lost");
-    this.#open = Array.from({ length }, (_, index) => index);
-  }
-
-  /** Of a list in the call's order, what has no answer yet. */
-  pick<T>(list: readonly T[]): readonly T[] {
-    return this.#open.length === list.length ? list : this.#open.map((place) => list[place] as T);
-  }
-
-  /** A statement over what was open applied to the positions (from 1) it returned. */
-  apply(rows: readonly Row[]): void {
-    const applied = new Set(rows.map((row) => this.#open[(row["ord"] as number) - 1] as number));
-    for (const place of applied) this.all[place] = "applied";
-    this.#open = this.#open.filter((place) => !applied.has(place));
-  }
-
-  judge(found: readonly SettleVerdict[]): void {
-    for (const [index, verdict] of found.entries()) this.all[this.#open[index] as number] = verdict;
-    this.#open = [];
-  }
 }
 
 /**

@@ -11,27 +11,27 @@ import { connectWithin } from "./within.ts";
 export const firstPatienceMs = 8_000;
 const mostPatienceMs = 900_000;
 
-/** By then a pool has let go of what idled in it, in milliseconds. */
+/** How long connections stay suspect, in milliseconds: by then a pool has closed those that were idle. */
 const suspectMs = 60_000;
 
-/** How many are looked at where a pool does not say how many it has. */
+/** How many connections are taken in turn where a pool does not say how many it may have. */
 const mostLooks = 100;
 
-/** The number counts the shapes of what is kept: a pool may be shared with another copy of this code, of another version. */
+/** The number counts the shapes of what is kept: another copy of this code, of another version, may share the pool. */
 const kept = Symbol.for("venturi.pool-suspects-1");
 
 /**
- * The connections of a pool that are as old as one on which nobody answered: the network that has forgotten one has
- * mostly forgotten them all, and each would be waited for in turn.
+ * The connections of a pool that are at least as old as one on which a statement went unanswered. A network that has
+ * forgotten one connection has mostly forgotten them all, and each would be waited for in turn.
  */
 export class SuspectConnections {
   readonly #pool: PgPoolLike;
   #fresh = new WeakSet<object>();
   #until = Number.NEGATIVE_INFINITY;
-  /** By statement, where it is not the first. */
+  /** By statement, once it has gone unanswered. */
   readonly #patienceMs = new Map<string, number>();
 
-  /** Those of a pool: the same for all stores that it is lent to, whichever copy of the code made them: each listens. */
+  /** The suspects of a pool, shared by all stores that it is lent to, whichever copy of the code made them. */
   static of(pool: PgPoolLike & { [kept]?: SuspectConnections }): SuspectConnections {
     const known = pool[kept];
     if (known !== undefined) return known;
@@ -53,20 +53,20 @@ export class SuspectConnections {
   }
 
   /**
-   * How long this statement may go unanswered. It doubles each time: a server that is there but holds the statement up,
-   * behind a lock on its table, say, goes on with it when its connection is given up, and each of those occupies
-   * another process of the server.
+   * How long this statement may go unanswered, in milliseconds. It doubles each time. A server that is alive but holds the
+   * statement up, say behind a lock on its table, goes on with it after its connection has been given up: each such
+   * statement occupies one more process of the server.
    */
   patienceMs({ name, patienceMs = firstPatienceMs }: Statement): number {
     return this.#patienceMs.get(name) ?? patienceMs;
   }
 
-  /** Hears that a statement was answered. */
+  /** A statement was answered. */
   answered({ name }: Statement): void {
     if (this.#patienceMs.size > 0) this.#patienceMs.delete(name);
   }
 
-  /** Hears how a statement failed. */
+  /** A statement failed; if unanswered, all connections become suspect. */
   learn(statement: Statement, error: unknown): void {
     if (!(error instanceof Error) || error.message !== "Query read timeout") return;
     this.#patienceMs.set(statement.name, Math.min(this.patienceMs(statement) * 2, mostPatienceMs));
@@ -75,9 +75,9 @@ export class SuspectConnections {
   }
 
   /**
-   * Takes a connection out of the pool, and ends those that are not to be trusted. A prompt statement waits for one
-   * that is being made no longer than for its answer at first: nobody at the server waits in vain for what was given up
-   * here.
+   * Takes a connection out of the pool, ending suspect ones on the way. For a prompt statement it waits for a connection
+   * that is being made no longer than it would wait for the answer at first; that does not double, since a connection that
+   * is given up occupies nothing at the server.
    */
   async connect({
     isPrompt = false,

@@ -2,8 +2,8 @@ import { askPool } from "@venturi/core";
 import type { PgClientLike, PgPoolLike } from "./pg-like.ts";
 
 /**
- * What a promise settles with, or a rejection with the error where that takes longer. A process that stood still
- * meanwhile reads what has arrived before it gives up.
+ * Settles as a promise does, or rejects with `error` if that takes longer than `ms` milliseconds. A process that stood
+ * still meanwhile first reads what has arrived.
  */
 export function within<T>(ms: number, promise: Promise<T>, error: Error): Promise<T> {
   return new Promise((resolve, reject) => {
@@ -28,14 +28,14 @@ interface Making {
 export interface ConnectPatience {
   /** While it is being made. */
   readonly makingMs: number;
-  /** While others use all that the pool may have: whoever asked anew would have to wait behind the rest. */
+  /** The same while others use the whole pool: whoever gave up would queue again. */
   readonly waitingMs: number;
 }
 
 /**
- * Takes a connection out of a pool, or gives up. A pool waits for ever unless it is told otherwise, for a connection
- * that a network forgot while it was being made too, which keeps its place in the pool for as long: it is ended, where
- * it was made for this. One that comes later goes back.
+ * Takes a connection out of a pool, or gives up with an error. A pool by itself waits for ever, even for a connection that
+ * the network forgot while it was being made, which keeps its place in the pool for as long. So a connection that was
+ * being made for this call is ended. One that comes too late goes back to the pool.
  */
 export async function connectWithin(
   pool: PgPoolLike,

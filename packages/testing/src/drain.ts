@@ -1,6 +1,6 @@
 import { readSignal } from "@venturi/core";
 
-/** How runs ended, by outcome. */
+/** How many runs ended in which way. */
 export interface DrainedRuns {
   readonly completed: number;
   readonly paused: number;
@@ -8,17 +8,17 @@ export interface DrainedRuns {
   readonly dead: number;
 }
 
-/** What of a `Worker` is needed to drain its queue. */
+/** What `drain` needs of a `Worker`. */
 export interface Drainable {
   runOnce(options?: { readonly signal?: AbortSignal | undefined }): Promise<DrainedRuns>;
 }
 
 /**
- * Runs what is due until nothing is: repeats `runOnce` until a call settles nothing, so that jobs that were paused or
- * retried without delay, and those that handlers enqueued, run as well. Returns how all the runs ended.
+ * Runs jobs until none is due: it repeats `runOnce` until a call settles nothing. So jobs that were paused or retried
+ * without delay run again, and jobs that handlers have enqueued run too. Returns how all the runs ended.
  *
- * A job that always pauses without delay is never done: give a `signal` to end the waiting. Jobs that are due later
- * stay; move the clock and drain again.
+ * Jobs that are due later stay pending: move the clock, and drain again. A job that always pauses without delay would run
+ * for ever: pass a `signal` to end that.
  *
  * @example const { completed } = await drain(worker);
  */

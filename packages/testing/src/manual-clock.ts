@@ -7,8 +7,7 @@ export interface Clock {
 }
 
 /**
- * A clock that stands still until it is moved: the time of a {@link MemoryStore}, and, through whatever a test
- * replaces a database's clock with, of any other store.
+ * A clock that stands still until a test moves it. It is made for a {@link MemoryStore}.
  *
  * @example
  * ```ts
@@ -20,7 +19,7 @@ export interface Clock {
 export class ManualClock implements Clock {
   #now: number;
 
-  /** Starts at the given instant; at the start of the year 2030 unless one is given. Throws `invalid-argument`. */
+  /** Starts at the given instant, by default at the start of the year 2030. Throws `invalid-argument` for what is no instant. */
   constructor(start: Instant = new Date("2030-01-01T00:00:00Z")) {
     this.#now = toEpochMs(start, "start");
   }
@@ -29,13 +28,13 @@ export class ManualClock implements Clock {
     return this.#now;
   }
 
-  /** Moves the clock on and returns where it stands, in epoch milliseconds. Throws `invalid-argument`. */
+  /** Moves the clock forward, and returns where it stands, in epoch milliseconds. Throws `invalid-argument` for what is no duration. */
   advance(duration: Duration): number {
     this.#now += parseDuration(duration);
     return this.#now;
   }
 
-  /** Puts the clock to an instant, which may lie in its past. Throws `invalid-argument`. */
+  /** Sets the clock to an instant, which may lie in its past. Throws `invalid-argument` for what is no instant. */
   set(instant: Instant): void {
     this.#now = toEpochMs(instant, "instant");
   }

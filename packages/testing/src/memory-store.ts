@@ -35,14 +35,16 @@ import {
   type WorkerRegistration,
 } from "@venturi/core";
 import type { Clock } from "./manual-clock.ts";
+import { findCandidates, isKnown } from "./memory/candidates.ts";
 import { claim } from "./memory/claiming.ts";
-import { enqueue, findCandidates, isKnown } from "./memory/enqueuing.ts";
+import { enqueue } from "./memory/enqueuing.ts";
 import { beat, findStale, presentWorkers, startWorker, stopWorker } from "./memory/liveness.ts";
 import { cancel, cleanup, queryJobs, readJournal, retry, stats } from "./memory/operating.ts";
 import { toJobRecord } from "./memory/records.ts";
 import { extendLease, handBack, recover, settle } from "./memory/settling.ts";
 import { Tables } from "./memory/tables.ts";
 
+/** How a store in memory is made. */
 export interface MemoryStoreOptions {
   /**
    * The store's clock, such as a {@link ManualClock}.
@@ -52,9 +54,9 @@ export interface MemoryStoreOptions {
 }
 
 /**
- * A store that keeps everything in the memory of one process and behaves as the PostgreSQL store does, for tests.
+ * A store for tests. It keeps everything in the memory of one process, and behaves as the PostgreSQL store does.
  *
- * It has no transactions to take part in: `within` and `ctx.complete` are absent, and `capabilities` says so.
+ * It has no transactions: it lacks `within` and `complete`, and its `capabilities` say so.
  *
  * @example
  * ```ts
@@ -79,7 +81,7 @@ export class MemoryStore implements Store<never>, Notifier {
     this.#startedAt = this.#tables.now();
   }
 
-  /** Keeps a kind from being claimed, as an operator does in a database, or lets it be claimed again. */
+  /** Pauses a kind, as an operator does in a database: its jobs are not claimed. With `paused` false they are again. */
   pauseKind(kind: string, paused = true): void {
     if (paused) this.#tables.pausedKinds.add(kind);
     else this.#tables.pausedKinds.delete(kind);
@@ -194,7 +196,7 @@ export class MemoryStore implements Store<never>, Notifier {
   }
 
   /**
-   * Wakes sleeping workers that could oversleep one of these instants. Also those that look silent, as all do when the
+   * Wakes workers if one of them could oversleep one of these instants. Workers that look silent count too: all do when the
    * clock has just jumped forward.
    */
   #wakeFor(instants: readonly (number | null)[]): void {

@@ -2,7 +2,7 @@ import type { Clock } from "./clock.ts";
 import { FailedAlike } from "./failed-alike.ts";
 import { isAboutValues, isRefusal, natureOf } from "./refusal.ts";
 
-/** So many items that fail alike, with nothing written yet, are not to blame. */
+/** When this many items fail alike and nothing has been written, the items are not to blame. */
 const alikeItems = 3;
 
 /** An item that failed by itself. */
@@ -11,61 +11,62 @@ export interface Failed<Item> {
   readonly error: unknown;
 }
 
-/** What has come of a batch so far, which is split until each item that fails has failed by itself. */
+/** What has become so far of a batch that is being split until each failing item has failed by itself. */
 export interface Tried<Item> {
-  /** How many items the store took. */
+  /** How many items have been written. */
   written: number;
   readonly failed: Failed<Item>[];
-  /** Items that were not tried by themselves any more, since all before them failed alike. */
+  /** Items that were not tried by themselves, since all before them had failed alike. */
   readonly untried: Item[];
 }
 
 /**
- * Who is to blame for what failed of a batch. `circumstances`: they would refuse any item. `refused-before`: the items
- * again, as far as anybody can tell, since each has been refused while others were not. `items`: each item its own.
+ * What is to blame for the failures of a batch.
+ *
+ * - `items`: each failed item itself.
+ * - `circumstances`: something that would make any item fail.
+ * - `refused-before`: the items again, most likely: all of them have been refused before, while others were not.
  */
 export type Culprit = "circumstances" | "refused-before" | "items";
 
-/** Tells an item that the store refuses from circumstances in which it would refuse any, by how items fail. */
+/** Tells whether an item is at fault, or the circumstances, by comparing how items fail. */
 export class Blame<Item extends { readonly tries: number }> {
   readonly #isPatient: boolean;
   readonly #alike: FailedAlike;
-  /** Items whose refusal has been told of. */
+  /** Items whose refusal has been reported. */
   readonly #told = new WeakSet<Item>();
 
-  /**
-   * @param isPatient - Whether only what the server said about an item counts as a refusal, and all else passes; if not,
-   * everything counts as one.
-   */
+  /** @param isPatient - Whether only what the server said about an item counts as its refusal; if not, every error does. */
   constructor(clock: Clock, isPatient: boolean) {
     this.#isPatient = isPatient;
     this.#alike = new FailedAlike(clock);
   }
 
   /**
-   * While items fail alike one goes before the others, so that these need neither fail with it nor be split: of those
-   * that were tried least the newest, since it may be that only what came with those that were tried fails.
+   * The item to try before the others while items keep failing alike, so that the others need neither fail with it nor be
+   * split. It is the newest of those that were tried least: perhaps only the older ones fail. Null: try all together.
    */
   scoutOf(batch: readonly Item[]): Item | null {
     if (batch.length < 2 || !this.#alike.isRecent) return null;
     return batch.reduce((least, item) => (item.tries <= least.tries ? item : least));
   }
 
-  /** A statement was carried out: if items failed alike, that is over. */
+  /** A statement was carried out: items no longer fail alike. */
   succeeded(): void {
     this.#alike.end();
   }
 
-  /** Whether a statement failed as those items did that failed alike; if not, that is over. */
+  /** Whether a statement failed in the way in which items keep failing alike. If not, they no longer do. */
   isKnown(error: unknown): boolean {
     return this.#alike.isKnown(error);
   }
 
-  /** Whether so many have failed alike that the rest need not be tried. */
+  /** Whether so many items have failed alike that the rest need not be tried. */
   isClear(tried: Tried<Item>): boolean {
     return tried.failed.length >= alikeItems && this.#isAlike(tried);
   }
 
+  /** What is to blame, once the batch has been split as far as needed. */
   judge(tried: Tried<Item>): Culprit {
     const { failed, untried } = tried;
     const [first] = failed;
@@ -77,19 +78,19 @@ export class Blame<Item extends { readonly tries: number }> {
     return "circumstances";
   }
 
-  /** Whether an error says nothing about its item, so that it may be gone when that is tried again. */
+  /** Whether an error says nothing about its item, which may succeed when it is tried again. */
   isPassing(error: unknown): boolean {
     return this.#isPatient && !isRefusal(error);
   }
 
-  /** Whether the store refuses this very item and nobody has been told of it; from now on somebody has. */
+  /** Whether the store refuses this very item and that has not been reported yet; it counts as reported from now on. */
   isNews({ item, error }: Failed<Item>): boolean {
     if (this.isPassing(error) || (this.#isPatient && this.#told.has(item))) return false;
     this.#told.add(item);
     return true;
   }
 
-  /** Whether all items that were tried failed for what is no fault of theirs, as far as anybody can tell. */
+  /** Whether all items that were tried failed for the same reason, which seems to be no fault of theirs. */
   #isAlike({ written, failed }: Tried<Item>): boolean {
     const [first] = failed;
     if (!this.#isPatient || written > 0 || first === undefined) return false;
@@ -97,7 +98,7 @@ export class Blame<Item extends { readonly tries: number }> {
     const nature = natureOf(first.error);
     return (
       failed.every(({ error }) => natureOf(error) === nature) &&
-      // A value that cannot be stored is its own item's, however many have one; unless no substitute can be stored.
+      // A value that cannot be stored is the item's own fault, however many have one; unless no substitute can be stored.
       (!isAboutValues(first.error) || failed.every(({ item }) => this.#told.has(item)))
     );
   }

@@ -3,16 +3,16 @@ import { planAhead } from "@venturi/core";
 /** How many jobs to claim before there is a slot for them: "auto" follows the work, a number stays. */
 export type Prefetch = "auto" | number;
 
-/** How long to observe handlers before deciding anew, in milliseconds in which any of them ran. */
+/** How long to observe handlers before deciding again, in milliseconds in which any of them ran. */
 const windowMs = 50;
-/** So that a worker that has just started need not wait for it: as many ended handlers as this, for each slot. */
+/** How many ended handlers for each slot are enough to decide sooner, so that a worker that has just started need not wait. */
 const windowRounds = 2;
-/** What is claimed ahead must not wait behind handlers that have run for longer than this, in milliseconds. */
+/** Handlers that run for longer than this are long: no jobs are claimed ahead to wait behind them. In milliseconds. */
 const longMs = 250;
-/** The end of long handlers is not remembered for longer than this, in milliseconds. */
+/** For how long at most nothing is claimed ahead after long handlers have ended, in milliseconds. */
 const mostCautionMs = 60_000;
 
-/** Observes handlers and says how many jobs to claim ahead of a free slot. */
+/** Observes handlers, and decides how many jobs to claim ahead of free slots. */
 export class ClaimAhead {
   readonly #prefetch: Prefetch;
   readonly #concurrency: number;
@@ -21,7 +21,7 @@ export class ClaimAhead {
   #tookMs = 0;
   #busyMs = 0;
   #busySince: number | null = null;
-  /** Long handlers have ended of late: more of them may follow. */
+  /** Until then nothing is claimed ahead: long handlers have ended lately, and more may follow. */
   #cautiousUntil = Number.NEGATIVE_INFINITY;
 
   constructor(prefetch: Prefetch, concurrency: number) {
@@ -30,17 +30,17 @@ export class ClaimAhead {
     this.#target = prefetch === "auto" ? 0 : prefetch;
   }
 
-  /** Jobs to hold beside those that have slots, at most. */
+  /** How many jobs to hold at most besides those that have slots. */
   get target(): number {
     return this.#target;
   }
 
   /**
-   * The same for a claim made now. Where short and long handlers mix, their average says nothing about the next one,
-   * and what is claimed ahead would wait behind the long ones: "auto" claims nothing ahead while these hold half of
-   * the slots, nor after one has ended for as long as it took, shared among all slots.
+   * The same for a claim that is made now. Where short and long handlers mix, their average says nothing about the next
+   * handler, and jobs claimed ahead would wait behind the long ones. So "auto" claims nothing ahead while long handlers
+   * hold half of the slots; nor, after a long handler has ended, for as long as it took divided by the number of slots.
    *
-   * @param runningSince - How many handlers run that had started by an instant.
+   * @param runningSince - Counts the running handlers that had started by an instant.
    */
   targetNow(now: number, runningSince: (instant: number) => number): number {
     if (this.#prefetch !== "auto" || this.#target === 0) return this.#target;
@@ -48,7 +48,7 @@ export class ClaimAhead {
     return 2 * runningSince(now - longMs) >= this.#concurrency ? 0 : this.#target;
   }
 
-  /** Whether what waits too long is to be handed back sooner than its lease asks for. */
+  /** Whether the worker decides by itself how many jobs to claim ahead. */
   get isAuto(): boolean {
     return this.#prefetch === "auto";
   }
@@ -82,8 +82,8 @@ export class ClaimAhead {
   }
 
   /**
-   * What was claimed ahead has waited for too long. Whatever was observed is no longer so, and nothing is claimed
-   * ahead before a handler has ended: it would be claimed only to be handed back.
+   * Jobs claimed ahead have waited for too long. What was observed no longer holds, so nothing is claimed ahead until a
+   * handler has ended: it would only be handed back.
    */
   stalled(): void {
     this.#target = 0;

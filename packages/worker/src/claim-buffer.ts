@@ -10,9 +10,9 @@ export interface Buffered {
   readonly leaseMs: number;
 }
 
-/** A job claimed ahead of a slot is not kept for longer than this where the worker decided on it, in milliseconds. */
+/** How long a job claimed ahead is kept at most where the worker decided to claim it, in milliseconds. */
 const mostWaitMs = 1_000;
-/** Where the application fixed how many are claimed ahead: this part of the lease. */
+/** How long it is kept where the application fixed how many are claimed ahead: this part of its lease. */
 const leaseShare = 1 / 3;
 
 export interface ClaimBufferOptions<Run extends Buffered> {
@@ -29,7 +29,7 @@ export class ClaimBuffer<Run extends Buffered> {
   #runs: Run[] = [];
   /** Where the first of them is: taking from the front of an array moves all the others. */
   #head = 0;
-  /** When the first of those that came is to be handed back; it may have started meanwhile. */
+  /** When the first of these claims is to be handed back, unless it has started by then. */
   #earliest = Number.POSITIVE_INFINITY;
   #armedFor = Number.POSITIVE_INFINITY;
   #cancel: CancelTimer | null = null;
@@ -76,7 +76,7 @@ export class ClaimBuffer<Run extends Buffered> {
     return waiting;
   }
 
-  /** Sees to it that what is left is not kept for too long. */
+  /** Sets the timer that hands back what is left here for too long. */
   watch(): void {
     if (this.size === 0 || this.#earliest >= this.#armedFor) return;
     const { clock } = this.#options;

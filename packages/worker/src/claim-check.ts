@@ -3,7 +3,7 @@ import type { Clock } from "./clock.ts";
 import type { Run } from "./run.ts";
 import { Trouble } from "./trouble.ts";
 
-/** How many claims a worker may hold besides those that it asks for, and yet be listed in full at the first try. */
+/** How many more claims than it knows of a worker may hold and still have them all listed at the first try. */
 const spareClaims = 1_000;
 
 export interface ClaimCheckOptions {
@@ -18,15 +18,15 @@ export interface ClaimCheckOptions {
 }
 
 /**
- * Finds out which claims of this worker are lost, once there is reason to think that others took it for dead: their
- * handlers work in vain, or would.
+ * Finds out which runs of this worker have lost their claims, when there is reason to think that others took the worker
+ * for dead. The handlers of such runs work in vain.
  */
 export class ClaimCheck {
   readonly #options: ClaimCheckOptions;
   readonly #trouble: Trouble;
   readonly #abort = new AbortController();
   #checking: Promise<void> | null = null;
-  /** There is reason to look that came after the last look began, or that look failed. */
+  /** Whether to look again: a reason came after the last look had begun, or that look failed. */
   #isDue = false;
 
   constructor(options: ClaimCheckOptions) {
@@ -36,13 +36,13 @@ export class ClaimCheck {
     this.#trouble = new Trouble({ clock, logger, doing });
   }
 
-  /** Looks now, or once more if it is looking already: what that sees may be older than the reason. Tells by `onLost`. */
+  /** Looks now; if it is looking already, once more after that, since that look may have seen too little. */
   check(): void {
     this.#isDue = true;
     this.checkIfDue();
   }
 
-  /** Looks if the last look failed. To be called when the store has been heard of. */
+  /** Looks again if the last look failed. To be called when the store has answered something. */
   checkIfDue(): void {
     if (!this.#isDue || this.#checking !== null || this.#abort.signal.aborted) return;
     this.#isDue = false;
@@ -82,8 +82,8 @@ export class ClaimCheck {
   }
 
   /**
-   * All claims that the store says are this worker's, also what it has just given up, and what a claim brings that is
-   * under way: cut off, the list would say nothing about what is not on it.
+   * All claims that are this worker's according to the store. The list must be complete, since what is not on it counts as
+   * lost; so the limit is doubled until the list is shorter.
    */
   async #held(limit: number): Promise<readonly StaleClaim[]> {
     const { store, worker } = this.#options;

@@ -14,17 +14,17 @@ import type { Slots } from "./slots.ts";
 import { Trouble } from "./trouble.ts";
 import { UnknownClaims } from "./unknown-claims.ts";
 
-/** Waits after a claim that met locked rows, in milliseconds. */
+/** The first and the longest wait after a claim that met locked rows, in milliseconds. */
 const firstBlockedMs = 20;
 const mostBlockedMs = 1_000;
 
-/** A wake-up cuts the wait after an error short, but not below this, in milliseconds. */
+/** A wake-up cuts the wait after an error short, but no shorter than this, in milliseconds. */
 const leastAfterErrorMs = 250;
 
-/** Where a claim has brought all it asked for, and as many jobs as these, the next goes out before their handlers are called. */
+/** If a claim has brought all it asked for, and at least this many jobs, the next one goes out before their handlers are called. */
 const largeBatch = 500;
 
-/** What a claim says about one kind. */
+/** What a claim tells the store about one kind. */
 interface ClaimTerms {
   readonly leaseMs: number;
   readonly backstop: number | null;
@@ -35,7 +35,7 @@ export interface ClaimBatch {
   readonly jobs: readonly ClaimedJob[];
   readonly sentAt: number;
   readonly receivedAt: number;
-  /** Whether the next claim, which is about to go out, does so before the first of their handlers is called. */
+  /** Whether the handlers wait until the next claim, which is about to go out, has been sent. */
   readonly startsAfterNext: boolean;
 }
 
@@ -45,18 +45,18 @@ export interface ClaimLoopOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly slots: Slots;
-  /** How many jobs to hold beside those that have slots. */
+  /** How many jobs to claim ahead of free slots. */
   readonly ahead: () => number;
   readonly terms: (kind: string) => ClaimTerms;
   readonly priorityRatio: number | null;
   readonly pollMaxMs: number;
-  /** Jobs not to be claimed besides those that the slots bar. */
+  /** Jobs that must not be claimed, besides those that the slots bar. */
   readonly exclude?: () => readonly JobId[];
-  /** Whether there is room for more results; when it has become so, call `roomMade`. */
+  /** Whether there is room for more results. When there is room again, call `roomMade`. */
   readonly hasRoom: () => boolean;
   /**
-   * A claim's answer was lost, so the store may hold claims that this worker knows nothing of. Resolves with whether
-   * none is left; if not, it is called again a while later. Rejects to be called again soon.
+   * A claim's answer was lost, so the store may hold claims that this worker does not know of: it looks for them. Resolves
+   * with true when none is left; after false it is called again a while later, after a rejection soon.
    */
   readonly onAnswerLost: () => Promise<boolean>;
   readonly onBatch: (batch: ClaimBatch) => void;
@@ -65,8 +65,8 @@ export interface ClaimLoopOptions {
 }
 
 /**
- * Asks for jobs whenever slots are free, or few are claimed ahead of them, and jobs may wait: one claim at a time;
- * sleeps otherwise, until something is due, a wake-up, or `pollMax`.
+ * Decides when to claim. It claims whenever jobs may be waiting and slots are free, or too few jobs are claimed ahead of
+ * them; one claim at a time. Otherwise it sleeps until the next job is due, a wake-up comes, or `pollMax` is over.
  */
 export class ClaimLoop {
   readonly #options: ClaimLoopOptions;
@@ -77,11 +77,11 @@ export class ClaimLoop {
     mostMs: mostBlockedMs,
     jitter: false,
   });
-  /** The job that a notification named, if that is all that has been heard of since a claim asked. */
+  /** The job that a notification named, if nothing else has been heard of since the last claim was sent. */
   #hint: JobId | undefined;
-  /** Turns of the priority rotation spent. */
+  /** Turns of the priority rotation that have been spent. */
   #counter = 0;
-  /** The handlers of the last batch wait until the next claim has gone out. */
+  /** Whether the handlers of the last batch wait until the next claim has gone out. */
   #goesOnAtOnce = false;
   #started = false;
   #stopped = false;
@@ -106,7 +106,7 @@ export class ClaimLoop {
     });
   }
 
-  /** Whether the store may hold claims that this worker knows nothing of, or carry them out yet. */
+  /** Whether the store may hold claims that this worker does not know of, or may yet carry such claims out. */
   get mayHoldUnknown(): boolean {
     return this.#unknown.mayExist;
   }
@@ -117,8 +117,8 @@ export class ClaimLoop {
   }
 
   /**
-   * Something may have become due, the job that a notification named or anything. The news is kept until a claim has
-   * asked, also by a claim in flight.
+   * A job may have become due: the one that a notification named, or any. The news is kept until a claim has been sent
+   * after it; a claim already in flight does not count.
    */
   wake(hint?: JobId): void {
     const { slots } = this.#options;
@@ -129,7 +129,7 @@ export class ClaimLoop {
     this.roomMade();
   }
 
-  /** A slot has become free, or results have been settled: once all that is ready has run, everything that is free is claimed for. */
+  /** A slot has become free, or results have been settled: on the next turn of the event loop all free slots are claimed for. */
   roomMade(): void {
     if (this.#cancelSoon || this.#claiming || this.#stopped || !this.#started) return;
     this.#cancelSoon = this.#options.clock.soon(() => {
@@ -138,7 +138,7 @@ export class ClaimLoop {
     });
   }
 
-  /** No further claim statement; resolves when the one in flight has been answered and its batch handed on. */
+  /** Sends no further claim. Resolves when the one in flight has been answered and its batch handed on. */
   stop(): Promise<void> {
     this.#stopped = true;
     this.#cancelSoon?.();
@@ -147,7 +147,7 @@ export class ClaimLoop {
     return this.#claiming ?? Promise.resolve();
   }
 
-  /** Looks for claims that this worker knows nothing of. To be called with no claim in flight. */
+  /** Looks for claims that this worker does not know of. Must not be called while a claim is in flight. */
   lookForUnknown(): Promise<void> {
     return this.#unknown.look();
   }
@@ -163,7 +163,7 @@ export class ClaimLoop {
     }
     const { isLookDue } = this.#unknown;
     const plan = hasRoom() ? slots.plan({ counter: this.#counter, ratio }, ahead()) : null;
-    // Also where nothing more can be taken now: no other worker looks for what this one does not know of.
+    // It looks even where nothing more can be claimed now: no other worker looks for these claims.
     if (plan === null && !isLookDue) return;
     this.#claiming = this.#lookAndClaim(isLookDue, plan).finally(() => {
       this.#claiming = null;
@@ -201,17 +201,17 @@ export class ClaimLoop {
     const receivedAt = clock.now();
     this.#counter += jobs.length;
     slots.learn(plan, jobs);
-    // The server claims while this worker is busy with them, rather than wait until it is done.
+    // So the server already claims while this worker is busy with these jobs.
     const startsAfterNext = jobs.length >= largeBatch && jobs.length === plan.limit;
     this.#goesOnAtOnce = startsAfterNext;
-    // First of all, if they are few: somebody may be waiting for what a single job does.
+    // A small batch starts at once: somebody may be waiting for what a single job does.
     if (jobs.length > 0)
       onBatch({ jobs: inTurns(plan.turn, jobs), sentAt, receivedAt, startsAfterNext });
     else if (!this.#stopped) onEmpty?.();
     if (jobs.length < plan.limit) {
-      // What the handlers that were called have taken has passed since the answer.
+      // Handlers may have run since the answer, and their time counts.
       const wait = this.#waitAfter(result) - (clock.now() - receivedAt);
-      // A store may have looked for the hint alone, which puts off no look at everything.
+      // A store may have looked for the hint alone: the next look at everything comes no later for that.
       this.#sleep(hint === undefined ? wait : Math.min(wait, this.#wakesAt - clock.now()));
     }
   }
@@ -219,7 +219,7 @@ export class ClaimLoop {
   #ask(plan: ClaimPlan, hint: JobId | undefined): Promise<ClaimResult> {
     const { store, worker, slots, terms, exclude } = this.#options;
     const barred = [...slots.barred(), ...(exclude?.() ?? [])];
-    // A wake-up from here on may be about something that the statement does not see; it raises the flags again.
+    // A wake-up from here on may be about a job that the statement does not see, so it raises the flags again.
     slots.asking(plan);
     this.#hint = undefined;
     return store.claim({
@@ -232,13 +232,13 @@ export class ClaimLoop {
     });
   }
 
-  /** How long nothing more can be had, unless a wake-up says otherwise. */
+  /** How long to sleep after a claim that brought too little, unless a wake-up comes, in milliseconds. */
   #waitAfter({ jobs, waitMs, blocked }: ClaimResult): number {
     const { pollMaxMs } = this.#options;
     const isDueNow = waitMs !== null && waitMs <= 0;
     const wait = isDueNow ? pollMaxMs : Math.min(waitMs ?? Number.POSITIVE_INFINITY, pollMaxMs);
     if (jobs.length > 0 || !(blocked || isDueNow)) this.#blocked.reset();
-    // Due now and yet not brought is as good as blocked: someone holds it. Asking at once would spin.
+    // A job that is due now but was not brought is as good as blocked: someone holds it. To ask at once would spin.
     return blocked || isDueNow ? Math.min(this.#blocked.next(), wait) : wait;
   }
 

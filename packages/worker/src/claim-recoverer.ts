@@ -6,11 +6,9 @@ import {
   type StaleClaim,
   type WorkerStore,
 } from "@venturi/core";
+import { loggedIds } from "./logged-ids.ts";
 import { hasNothingToDoWithItems } from "./refusal.ts";
 import { RefusedClaims } from "./refused-claims.ts";
-
-/** How many of the recovered jobs one log record names. */
-const loggedIds = 10;
 
 export interface ClaimRecovererOptions {
   readonly store: Pick<WorkerStore, "recover">;
@@ -102,7 +100,7 @@ export class ClaimRecoverer {
     const { logger, onRecovery, onRecovered } = this.#options;
     const done = recoveries.filter((_, index) => applied[index]);
     if (done.length === 0) return;
-    const jobIds = done.slice(0, loggedIds).map(({ jobId }) => jobId);
+    const jobIds = loggedIds(done.map(({ jobId }) => jobId));
     logger.warn("recovered stale claims", { claims: done.length, jobIds });
     recoveries.forEach((recovery, index) => {
       if (applied[index]) onRecovery?.(claims[index] as StaleClaim, recovery);

@@ -23,7 +23,7 @@ export interface DispatcherOptions extends Omit<HandlerCallerOptions, "onUncalle
   readonly leases: LeaseKeeper<Run>;
   /** Monotonic instant when the last beat that succeeded was sent. */
   readonly lastBeatAt: () => number;
-  /** How long after it others may take this worker's claims, in milliseconds. */
+  /** How long after that beat others may take this worker's claims, in milliseconds. */
   readonly workerTimeoutMs: number;
   /** A run has come to its end. */
   readonly onEnd: (run: Run, result: RunResult) => void;
@@ -31,10 +31,10 @@ export interface DispatcherOptions extends Omit<HandlerCallerOptions, "onUncalle
   readonly onUnstarted: (job: ClaimedJob, leaseEndsAt: number) => void;
 }
 
-/** Starts the handlers of what was claimed as slots allow, and says how each run ended. */
+/** Starts the handlers of claimed jobs as slots become free, and tells how each run ended. */
 export class Dispatcher {
   readonly #options: DispatcherOptions;
-  /** Runs whose handlers did not end with their call: most that do nothing asynchronous never come here. */
+  /** Runs whose handlers go on after their call. Handlers that do nothing asynchronous never come here. */
   readonly #running = new Set<Run>();
   /** The run whose handler is being called. */
   #calling: Run | null = null;
@@ -43,7 +43,7 @@ export class Dispatcher {
   readonly #burst: StartBurst;
   #isStarting = false;
   #isStopped = false;
-  /** What was claimed until this instant may be others' by now. */
+  /** Claims sent until this instant may have been taken by others. */
   #takenUntil = Number.NEGATIVE_INFINITY;
   #whenIdle: (() => void)[] = [];
 
@@ -71,7 +71,7 @@ export class Dispatcher {
     return this.#running.size + (this.#calling === null ? 0 : 1);
   }
 
-  /** How many of these had started by an instant. */
+  /** How many of the handlers that run had started by an instant. */
   runningSince(instant: number): number {
     let count = 0;
     // In the order of their starts.
@@ -98,8 +98,8 @@ export class Dispatcher {
   }
 
   /**
-   * Starts the handlers of what a claim brought as slots allow, in the claim's order, and where another claim is about
-   * to go out after it; after `stop` the claims are undone instead.
+   * Starts the handlers of what a claim brought, in its order, as slots allow; with `startsAfterNext` only when the next
+   * claim has gone out. After `stop` the claims are undone instead.
    */
   start({ jobs, sentAt, receivedAt, startsAfterNext }: ClaimBatch): void {
     const { registry, slots, logger, onUnstarted } = this.#options;
@@ -123,7 +123,7 @@ export class Dispatcher {
     this.#buffer.watch();
   }
 
-  /** Tells every handler to come to an end, also one that is being called and asked for this, and starts no more. */
+  /** Tells every running handler to end, even the one that is being called and asked for the stop. Starts no more handlers. */
   stop(reason: VenturiError): void {
     this.#isStopped = true;
     this.#caller.stop(reason);
@@ -133,7 +133,7 @@ export class Dispatcher {
     for (const run of this.#started()) run.abort(reason);
   }
 
-  /** Ends the runs of all handlers that still go on, as released; what they come to is dropped. */
+  /** Releases the runs of all handlers that still go on; their results are dropped. */
   release(): void {
     const { onEnd, onUnstarted } = this.#options;
     for (const run of this.#started()) {
@@ -151,15 +151,15 @@ export class Dispatcher {
   }
 
   /**
-   * Others may have taken this worker for dead, and run what waits here or is brought by a claim that is under way: it
-   * is given up, to be claimed anew.
+   * Others may have taken this worker for dead, and may be running the jobs that wait here or that a claim under way will
+   * bring: these claims are given up, and the jobs claimed again.
    */
   takenForDead(): void {
     this.#takenUntil = this.#options.services.clock.now();
     this.#giveUpWaiting();
   }
 
-  /** A run no longer holds its claim, although its handler goes on: its job is not to be started beside it. */
+  /** A run no longer holds its claim. If its handler goes on, the job must not be started beside it in this process. */
   claimLost(run: Run): void {
     if (run.hasEnded) return;
     if (this.#buffer.remove(run)) {
@@ -180,7 +180,7 @@ export class Dispatcher {
     return new Promise((resolve) => this.#whenIdle.push(resolve));
   }
 
-  /** Starts what has a slot. */
+  /** Starts handlers while slots are free. */
   #fill(): void {
     if (this.#isStarting) return;
     this.#isStarting = true;
@@ -190,8 +190,8 @@ export class Dispatcher {
     for (let now = clock.now(); this.#buffer.size > 0 && slots.hasFree; ) {
       if (!this.#burst.goesOn(now)) break;
       const run = this.#buffer.shift() as Run;
-      // It may have waited for too long while others were started, or be an earlier claim's that still runs.
-      // Or this process was suspended for so long that others have taken it for dead, and run what it had claimed.
+      // Its lease may have ended while it waited. Or this process was suspended for so long that others have taken it for
+      // dead, and are running what it had claimed.
       const isLost =
         run.leaseEndsAt <= now || (now > deadAt && now - run.claimSentAt > workerTimeoutMs);
       if (isLost || slots.isRunning(run.job.id)) {
@@ -218,7 +218,7 @@ export class Dispatcher {
     if (this.#running.size === 0) ahead.idle(clock.now());
   }
 
-  /** In the order of their starts. */
+  /** The runs whose handlers have started and not ended, in the order of their starts. */
   #started(): Run[] {
     return this.#calling === null ? [...this.#running] : [...this.#running, this.#calling];
   }
@@ -227,7 +227,7 @@ export class Dispatcher {
     for (const run of this.#buffer.takeAll()) this.#giveUp(run);
   }
 
-  /** A claim does not start: it is undone. */
+  /** Gives up a claim whose handler will not start: it is undone. */
   #giveUp(run: Run): void {
     const { slots, onUnstarted } = this.#options;
     slots.giveUp(run.registration.slots);
@@ -240,12 +240,14 @@ export class Dispatcher {
     if (!run.isReleased) this.#options.onEnd(run, result);
   }
 
+  /** The worker was told to stop before the handler of a started run could be called. */
   #uncalled(run: Run): void {
     if (!run.isReleased) this.#options.onUnstarted(run.job, run.leaseEndsAt);
     run.isReleased = true;
     this.#leave(run);
   }
 
+  /** A run is over: its slot goes to the next. */
   #leave(run: Run): void {
     const { slots, leases, ahead, services } = this.#options;
     const now = services.clock.now();

@@ -7,11 +7,9 @@ import {
   type WorkerStore,
 } from "@venturi/core";
 import { type Clock, settledWithin } from "./clock.ts";
+import { loggedIds } from "./logged-ids.ts";
 import type { SessionServices } from "./session-services.ts";
 import type { Shutdown } from "./shutdown.ts";
-
-/** How many jobs one log record names. */
-const loggedIds = 10;
 
 /**
  * After a lost answer the store is looked through twice at the end, this far apart, in milliseconds: a claim that waits
@@ -72,7 +70,7 @@ export async function endSession(parts: SessionParts): Promise<JobId[]> {
   if (unreleased.length > 0) {
     parts.logger.warn("stopped without releasing all jobs; other workers will recover them", {
       jobs: unreleased.length,
-      jobIds: unreleased.slice(0, loggedIds),
+      jobIds: loggedIds(unreleased),
     });
   }
   const graceMs = unreleased.length === 0 ? answerGraceMs : Number.POSITIVE_INFINITY;
@@ -100,7 +98,7 @@ function logStragglers({ dispatcher, logger }: SessionParts): void {
   if (stragglers.length === 0) return;
   logger.warn("handlers did not stop within the shutdown timeout; their jobs are released", {
     jobs: stragglers.length,
-    jobIds: stragglers.slice(0, loggedIds).map(({ job }) => job.id),
+    jobIds: loggedIds(stragglers.map(({ job }) => job.id)),
   });
 }
 

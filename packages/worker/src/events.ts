@@ -4,7 +4,6 @@ import type {
   ClaimedJob,
   ErrorSummary,
   FailureDetail,
-  Headers,
   Logger,
   RecoverEvent,
   Recovery,
@@ -21,15 +20,13 @@ import type { ClaimBatch } from "./claim-loop.ts";
 import type { Clock } from "./clock.ts";
 import type { UnstartedClaim } from "./hand-back.ts";
 import type { RunContext } from "./job-context.ts";
-import type { Run } from "./run.ts";
+import { headersOf, type Run } from "./run.ts";
 
 const claims = channel("venturi:claim");
 const runs = channel("venturi:run");
 const settles = channel("venturi:settle");
 const recoveries = channel("venturi:recover");
 const workers = channel("venturi:worker");
-
-const noHeaders: Headers = Object.freeze({});
 
 export interface WorkerEventsOptions {
   /** The worker's name. */
@@ -218,8 +215,9 @@ export class WorkerEvents {
   }
 }
 
-function factsOf({ id, kind, priority, headers, runCount, failureCount }: ClaimedJob): RunFacts {
-  return { id, kind, priority, headers: headers ?? noHeaders, runCount, failureCount };
+function factsOf(job: ClaimedJob): RunFacts {
+  const { id, kind, priority, runCount, failureCount } = job;
+  return { id, kind, priority, headers: headersOf(job), runCount, failureCount };
 }
 
 function unwrap(

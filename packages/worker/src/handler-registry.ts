@@ -9,27 +9,28 @@ import {
   type Task,
   type TaskHandler,
 } from "@venturi/core";
-import { toCount } from "./options.ts";
+import { toCount } from "./count.ts";
 import type { KindSlots, Slots } from "./slots.ts";
 
+/** How a task is registered. */
 export interface RegisterOptions {
   /**
-   * The most handlers of this kind at once on this worker.
+   * How many handlers of this kind run at once on this worker, at least 1.
    * @defaultValue the worker's concurrency
    */
   readonly cap?: number | undefined;
 }
 
-/** A registered task. Its types were checked when it was registered; from here on they are the task's secret. */
+/** A registered task. Its types were checked when it was registered, and are erased from here on. */
 export interface Registration {
   readonly task: RegisteredTask;
   readonly handler: TaskHandler<unknown, unknown, unknown, unknown>;
   readonly slots: KindSlots;
-  /** The lease where the job carries none of its own, in milliseconds. */
+  /** The lease of jobs that carry none of their own, in milliseconds. */
   readonly leaseMs: number;
-  /** Dead when it has failed this often; null: never. */
+  /** How many failures make a job dead; null: never. */
   readonly backstop: number | null;
-  /** Whether a foreign return value has been warned about. */
+  /** Whether a return value that is no outcome has been warned about. */
   hasWarnedOfResult: boolean;
 }
 

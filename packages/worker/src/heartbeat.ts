@@ -10,30 +10,31 @@ import type { CancelTimer, Clock } from "./clock.ts";
 import { Steadiness } from "./steadiness.ts";
 import { Trouble } from "./trouble.ts";
 
-/** No two beats follow each other faster, in milliseconds. */
+/** The shortest time between two beats, in milliseconds. */
 const leastIntervalMs = 50;
-/** The longest wait before a beat that failed is made again: whoever lives is to be heard of soon after an outage. */
+/** The longest wait before a failed beat is tried again, in milliseconds, so that live workers are heard of soon after an outage. */
 const mostRetryMs = 2_000;
-/** Those that wake for the nearest suspect do so about this far apart, in milliseconds. */
+/** Workers that beat early to look at the nearest suspect do so about this far apart, in milliseconds. */
 const wakeStepMs = 500;
-/** How often whoever waits to take claims of a dead worker beats in that one's timeout: twice would be a gap. */
+/** How many beats a worker makes in the timeout of a dead one whose claims it waits to take. With two there would be a gap. */
 const beatsToRipen = 4;
 
 /** A worker that has gone silent. */
 export interface Silent extends SilentWorker {
   /**
-   * Whether it is dead, and its claims may be taken before their leases end. Not so shortly after the server or this
-   * worker started, its own beats failed or came more seldom than the other's have to, or the store's clock was set
-   * forward: then everyone may have been cut off or only look silent, and has its own timeout to beat again before
-   * anyone recovers.
+   * Whether it is dead and its claims may be taken before their leases end.
+   *
+   * A dead worker may have been cut off by an outage that this worker had too, or only look silent because the store's
+   * clock was set forward. So its claims may not be taken until its own timeout has passed since the server or this worker
+   * started, since this worker's beats failed or came too seldom, and since the clock was set: it can beat again first.
    */
   readonly mayBeTakenFrom: boolean;
 }
 
-/** What a beat says about the others. */
+/** What the answer to a beat says about the other workers. */
 export interface Beat {
   readonly silent: readonly Silent[];
-  /** How many other workers live, as far as the store knows. */
+  /** How many other workers are alive, as far as the store knows. */
   readonly others: number;
   /** Whether this worker's own beats had stopped for so long that others took it for dead. */
   readonly wasSilent: boolean;
@@ -53,7 +54,7 @@ export interface HeartbeatOptions {
   readonly onBeat: (beat: Beat) => void;
 }
 
-/** Publishes that this worker lives, often enough to be believed, and learns who has gone silent. */
+/** Publishes that this worker is alive, often enough not to be taken for dead, and learns which workers have gone silent. */
 export class Heartbeat {
   readonly #options: HeartbeatOptions;
   readonly #random: () => number;
@@ -85,7 +86,7 @@ export class Heartbeat {
     return this.#beat();
   }
 
-  /** A job brought a shorter lease than was published: beat more often, and let the others know. */
+  /** A job has a shorter lease than the worker has published: from now on it beats more often, and publishes that lease. */
   noticeLease(leaseMs: number): void {
     if (leaseMs >= this.#shortestLeaseMs) return;
     this.#shortestLeaseMs = leaseMs;
@@ -151,7 +152,7 @@ export class Heartbeat {
     });
   }
 
-  /** How long until this worker and the server have been there for a timeout, without a gap. */
+  /** How long until this worker and the server have been up for a timeout without a gap, in milliseconds. */
   #unsteadyMs(timeoutMs: number, serverUpMs: number, now: number): number {
     // A server that started later than it is now had its clock set back: since when it is up cannot be known.
     const upMs = serverUpMs < 0 ? Number.POSITIVE_INFINITY : serverUpMs;
@@ -159,8 +160,8 @@ export class Heartbeat {
   }
 
   /**
-   * When to beat next for the sake of those that are dead and may not be taken from yet: as soon as one may be, and
-   * until then often enough for that, where the regular beats are not.
+   * When to beat next because of dead workers whose claims may not be taken yet, in milliseconds: as soon as those of one
+   * may be taken, and until then often enough that there is no gap.
    */
   #ripeMs(
     silent: readonly Silent[],
@@ -177,8 +178,8 @@ export class Heartbeat {
   }
 
   /**
-   * When to look whether the nearest suspect is one, in milliseconds. All the others do so too, except for the suspect,
-   * and one is enough: the more they are, the fewer come before their ordinary beats.
+   * When to beat next to see whether the worker that would become suspect first has done so, in milliseconds. One look is
+   * enough, but every worker makes one: so they are spread out, and with many workers few come before the ordinary beats.
    */
   #wakeMs({ nextSuspectMs, others = 0 }: BeatResult): number {
     if (nextSuspectMs === null) return Number.POSITIVE_INFINITY;

@@ -1,15 +1,15 @@
 import type { ClaimedJob, JobId, UndoneClaim } from "@venturi/core";
 
-/** Two claims of one job are further apart; what one and the same is said to end at differs by less, in milliseconds. */
+/** By how much the end of one claim's lease may differ between two answers, in milliseconds. Ends of two claims differ by more. */
 const mostRoundingMs = 2;
 
-/** A claimed job as it came: one for each that passes, of which nothing is made anew. */
+/** A held claim: the claimed job itself, so that nothing has to be made for each job. */
 interface Held extends Pick<UndoneClaim, "runCount" | "leaseExpiresAt"> {
-  /** It is being handed back, so that the job may be claimed anew under the same run count. */
+  /** It is being handed back; after that the job may be claimed again under the same run count. */
   readonly isUndone?: true;
 }
 
-/** The claims that this worker has been given and whose end the store has not confirmed yet: of each job the newest. */
+/** The claims that this worker has been given and whose end the store has not confirmed yet; only the newest of each job. */
 export class HeldClaims {
   readonly #claims = new Map<JobId, Held>();
 
@@ -59,7 +59,7 @@ function leaseEndsMs({ leaseExpiresAt }: Held): number | null {
   return leaseExpiresAt?.getTime() ?? null;
 }
 
-/** Whether the one is the other: a claim that is handed back takes the rise of its run count back. */
+/** Whether two claims are the same. The run count alone does not tell: handing back a claim lowers it again. */
 function isOf(claim: Held, held: Held): boolean {
   if (claim.runCount !== held.runCount) return false;
   const [one, other] = [leaseEndsMs(claim), leaseEndsMs(held)];

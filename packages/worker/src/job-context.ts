@@ -14,7 +14,7 @@ import {
 import type { Clock } from "./clock.ts";
 import { claimLost } from "./lease-extender.ts";
 import { loggerWith } from "./logger-with.ts";
-import type { Run } from "./run.ts";
+import { headersOf, type Run } from "./run.ts";
 
 export interface ContextServices {
   readonly store: Pick<WorkerStore, "readJournal">;
@@ -27,8 +27,6 @@ export interface ContextServices {
 }
 
 const extending = "extend the lease of";
-
-const noHeaders: Headers = Object.freeze({});
 
 /** What a handler sees of its run. What it may never ask for is made when it is asked for. */
 export class RunContext implements JobContext<unknown, unknown> {
@@ -53,7 +51,7 @@ export class RunContext implements JobContext<unknown, unknown> {
   }
 
   get headers(): Headers {
-    return this.#run.job.headers ?? noHeaders;
+    return headersOf(this.#run.job);
   }
 
   get runCount(): number {

@@ -16,91 +16,94 @@ import {
   toLogger,
 } from "@venturi/core";
 import type { Prefetch } from "./claim-ahead.ts";
+import { isCount, toCount, toCountOrNull } from "./count.ts";
 
 /** How a defect in a handler settles. */
 export type PanicPolicy = "retry" | "dead";
 
-/** How a worker runs. Every member may be left out, except `state` where a handler needs it. */
+/** How a worker runs. Every option may be left out, except `state` where a handler needs it. */
 export interface WorkerOptions<State = undefined> {
   /** Handed to every handler as its third argument. */
   readonly state?: State;
   /**
-   * The most handlers at once, at least 1.
+   * How many handlers run at once, at least 1.
    * @defaultValue half of the CPU cores, at least 1, at most 8
    */
   readonly concurrency?: number | undefined;
   /**
-   * The longest time without looking for jobs when no notification comes, raised to 1 ms where it is shorter;
-   * `Infinity`: never look by itself.
+   * The longest time without looking for jobs when no notification comes, at least 1 ms. `Infinity`: an idle
+   * worker looks only when it is notified, or when a job that it knows of becomes due.
    * @defaultValue "30s"
    */
   readonly pollMax?: Duration | undefined;
   /**
-   * The longest a run may hold its claim where its task says nothing, clamped to 1 second … 365 days.
+   * How long a run may hold its claim, for tasks without a lease of their own; clamped to 1 second … 365 days.
    * @defaultValue "15m"
    */
   readonly lease?: Duration | undefined;
   /**
-   * How often this worker publishes that it lives, raised to 100 ms where it is shorter; more often where
-   * `workerTimeout` or a lease asks for it.
+   * How often this worker publishes that it is alive, raised to 100 ms where it is shorter. It does so more often where `workerTimeout` or
+   * a lease is less than three times as long.
    * @defaultValue "5s"
    */
   readonly heartbeat?: Duration | undefined;
   /**
-   * Silence after which others presume this worker dead and recover its jobs, raised to 300 ms where it is shorter;
-   * `Infinity`: never, they wait for the leases.
+   * How long this worker may be silent before others presume it dead and recover its jobs, at least 300 ms. `Infinity`: they
+   * wait until the leases end.
    * @defaultValue "30s"
    */
   readonly workerTimeout?: Duration | undefined;
   /**
-   * How long running handlers may take to end after a stop; then they are released. `Infinity`: as long as they like.
+   * How long running handlers may take to end after a stop, before their jobs are released. `Infinity`: as long as they
+   * like.
    * @defaultValue "30s"
    */
   readonly shutdownTimeout?: Duration | undefined;
   /**
-   * The delays between attempts where a task says nothing.
+   * How long failed jobs wait, for tasks without a backoff of their own.
    * @defaultValue new Backoff({ base: "500ms", cap: "2m" })
    */
   readonly backoff?: Backoff | undefined;
   /**
-   * How much of a delay jitter may take away, from 0 to 1; what lies outside is clamped.
+   * How much of a delay jitter may take away: a fraction, clamped to 0 … 1.
    * @defaultValue 0.5
    */
   readonly jitterFraction?: number | undefined;
   /**
-   * A job is dead when it has failed this often, at least 1; null: never. For tasks that say nothing.
+   * How many failures make a job dead, at least 1, for tasks without a backstop of their own. Null: a job never dies of
+   * failures.
    * @defaultValue 20
    */
   readonly backstop?: number | null | undefined;
   /**
-   * How a defect settles, that is, an error that shows a bug rather than the world: a ReferenceError, a SyntaxError, a
-   * failed assertion, an exhausted call stack, or a TypeError that is no network failure. "retry": as any other
-   * failure; "dead": the job is dead at once. Its changes to the carry are discarded either way.
+   * What a defect does to a job. A defect is an error that shows a bug: a ReferenceError, a SyntaxError, a failed
+   * assertion, an exhausted call stack, or a TypeError that is not a network failure. "retry": it is a failure like any
+   * other. "dead": the job is dead at once. In both cases the run's changes to the carry are discarded.
    * @defaultValue "retry"
    */
   readonly panicPolicy?: PanicPolicy | undefined;
   /**
-   * Every this-many-th claimed job is taken from the lower priorities first, so that a flood of urgent jobs does not
-   * starve the rest; null, or 1: strict priority.
+   * Every n-th job is taken from the lower priorities first, so that a flood of urgent jobs does not starve the rest. Null,
+   * or 1: strict priority.
    * @defaultValue 4
    */
   readonly priorityRatio?: number | null | undefined;
   /**
-   * How many jobs are claimed before there is a slot for them, so that no slot waits for the database; they count
-   * towards their kind's cap. "auto": as many as end in about 25 ms, none where handlers take longer, and each for a
-   * second at most, then others may have it. A number from 0 to 10,000 fixes it, each for a third of its lease at most;
-   * 0 claims for free slots only.
+   * How many jobs are claimed before there is a slot for them, so that slots need not wait for the database. They count
+   * towards the cap of their kind. "auto": as many as the worker finishes in about 25 ms, and none where handlers take
+   * longer; a job that has waited for a second is handed back. A number from 0 to 10,000: that many, each kept for at most
+   * a third of its lease. 0: only as many as there are free slots.
    * @defaultValue "auto"
    */
   readonly prefetch?: Prefetch | undefined;
   /**
-   * What the journal calls this worker, up to 200 characters.
+   * The name of this worker in the journal and in logs, at most 200 characters.
    * @defaultValue host:pid:random
    */
   readonly name?: string | undefined;
   /**
-   * Where the worker says what an operator should know.
-   * @defaultValue silent
+   * Told what an operator should know.
+   * @defaultValue a logger that keeps silent
    */
   readonly logger?: Logger | undefined;
 }
@@ -195,40 +198,13 @@ function defaultConcurrency(): number {
   return Math.max(1, Math.min(8, Math.floor(availableParallelism() / 2)));
 }
 
-/** Told apart from every other process also where host names and process ids repeat, as in containers. */
+/** A name that differs from every other worker's, even where host names and process ids repeat, as in containers. */
 function uniqueName(): string {
   return `${hostname() || "unknown"}:${process.pid}:${randomBytes(4).toString("hex")}`;
 }
 
 /** More at once brings nothing, and all of it has to be handed back at a stop. */
 const mostPrefetch = 10_000;
-
-/** What a store can be asked with: databases count in 32 bits. */
-const mostCount = 2_147_483_647;
-
-function isCount(value: unknown): value is number {
-  return Number.isInteger(value) && (value as number) >= 1 && (value as number) <= mostCount;
-}
-
-/** A whole number of at least 1; throws `invalid-argument`. */
-export function toCount(value: unknown, argument: string): number {
-  if (isCount(value)) return value;
-  throw invalidArgument(
-    argument,
-    `is not a count (got ${show(value)})`,
-    `pass a whole number from 1 to ${mostCount}`,
-  );
-}
-
-function toCountOrNull(value: unknown, argument: string, none: string): number | null {
-  if (value === null) return null;
-  if (isCount(value)) return value;
-  throw invalidArgument(
-    argument,
-    `is not a count (got ${show(value)})`,
-    `pass a whole number from 1 to ${mostCount}, or ${none}`,
-  );
-}
 
 function toFraction(value: unknown): number {
   if (typeof value === "number" && !Number.isNaN(value)) return Math.min(Math.max(value, 0), 1);

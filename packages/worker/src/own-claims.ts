@@ -2,7 +2,7 @@ import type { JobId, StaleClaim } from "@venturi/core";
 import type { Clock } from "./clock.ts";
 import { doubled } from "./growing-delay.ts";
 
-/** Waits between tries, in milliseconds; how many tries there are, and the wait after these. */
+/** The first and the longest wait between tries, in milliseconds; the number of tries, and the wait after these. */
 const firstMs = 20;
 const mostMs = 1_000;
 const mostTries = 10;
@@ -17,13 +17,13 @@ interface OwnClaim {
 
 export interface OwnClaimsOptions {
   readonly clock: Clock;
-  /** Which of these claims the store still says are held, after many tries in vain. */
+  /** Returns those of the claims that are still held according to the store. Asked after many tries in vain. */
   readonly stillHeld: (claims: readonly StaleClaim[]) => Promise<readonly StaleClaim[]>;
   /** A claim is recovered, or was lost before. */
   readonly onOwnDone: (claim: StaleClaim) => void;
 }
 
-/** The claims that this very worker let become overdue, each until it is recovered, was lost, or is extended after all. */
+/** The claims that this very worker let become overdue, each until it is recovered, turns out to be lost, or is extended. */
 export class OwnClaims {
   readonly #options: OwnClaimsOptions;
   #own: OwnClaim[] = [];
@@ -72,7 +72,7 @@ export class OwnClaims {
       else if (isVain) vain.push(own);
     });
     if (vain.length > 0) {
-      // One whose lease was extended by a statement that nobody answered is held for as long as that says.
+      // A claim may still be held: its lease may have been extended by a statement whose answer was lost.
       const held = new Set(await stillHeld(vain.map(({ claim }) => claim)));
       for (const own of vain) if (!held.has(own.claim)) done.add(own);
     }

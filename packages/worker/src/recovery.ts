@@ -8,11 +8,9 @@ import { Trouble } from "./trouble.ts";
 
 /** A scan reads at most this many claims. */
 const scanLimit = 1_000;
-/**
- * The slow pass over all claims, of all live workers together: at least this far apart, in milliseconds, and never
- * more than a hundredth of the time.
- */
+/** Sweeps, the slow looks at all claims, are at least this far apart for all live workers together, in milliseconds. */
 const leastSweepIntervalMs = 60_000;
+/** And so far apart that they take at most one part in so many of the time. */
 const sweepShare = 100;
 
 export interface RecoveryOptions extends ClaimRecovererOptions, OwnClaimsOptions {
@@ -28,7 +26,7 @@ export interface RecoveryOptions extends ClaimRecovererOptions, OwnClaimsOptions
   readonly isWaiting?: (claim: StaleClaim) => boolean;
 }
 
-/** Makes claims pending again (or dead) whose lease has passed or whose worker is gone. */
+/** Recovers jobs whose lease has passed or whose worker is gone: each is pending again, or dead. */
 export class RecoveryService {
   readonly #options: RecoveryOptions;
   readonly #trouble: Trouble;
@@ -39,10 +37,10 @@ export class RecoveryService {
   #stopped = false;
   #working: Promise<void> | null = null;
   #cancelTimer: CancelTimer | null = null;
-  /** No scan before. */
+  /** No scan before this instant. */
   #nextScanAt = Number.NEGATIVE_INFINITY;
   #sweepAt = Number.POSITIVE_INFINITY;
-  /** The last sweep did not come to the end. */
+  /** Whether the last sweep did not reach the end. */
   #sweepGoesOn = false;
   #sweepIntervalMs = leastSweepIntervalMs;
   /** Among how many live workers the wait for the next sweep is shared. */
@@ -59,7 +57,7 @@ export class RecoveryService {
     this.#silent = new SilentWorkers(() => this.#random());
   }
 
-  /** Starts with a sweep, unless others are there to make it sooner or later; resolves after it. */
+  /** Starts with a sweep, unless there are other workers, which sweep too. Resolves when it is done. */
   async start(): Promise<void> {
     const isFirst = this.#options.sweepsFirst || this.#others === 0;
     this.#sweepAfter(isFirst ? 0 : this.#random() * this.#roundMs());
@@ -67,7 +65,7 @@ export class RecoveryService {
     await this.settled();
   }
 
-  /** Hears who has gone silent, and how many others there are. */
+  /** A beat says which workers are silent, and how many others there are. */
   report(beat: Omit<Beat, "wasSilent">): void {
     const now = this.#options.clock.now();
     this.#others = beat.others;
@@ -99,15 +97,15 @@ export class RecoveryService {
     await this.#working;
   }
 
-  /** The next sweep, so much later, in milliseconds. */
+  /** Plans the next sweep for `ms` milliseconds from now. */
   #sweepAfter(ms: number): void {
     this.#sweepAt = this.#options.clock.now() + ms;
     this.#sweepers = this.#others + 1;
   }
 
   /**
-   * Whoever has gone may have been the next to sweep: those that are left share its part of the round. One that comes
-   * and goes changes nothing, however often.
+   * A worker that has gone may have been the next to sweep: the others sweep sooner, in proportion. A worker that comes and
+   * goes changes nothing, however often.
    */
   #sweepForThoseGone(now: number): void {
     const sweepers = this.#others + 1;
@@ -174,13 +172,13 @@ export class RecoveryService {
     this.#silent.looked(holders, found, { startedAt, now: clock.now() });
   }
 
-  /** A slow look at everything: claims without a worker, once more those of the dead, and forgotten ones of its own. */
+  /** Looks at all claims: those without a worker, once more those of dead workers, and overdue ones of this worker's own. */
   async #sweep(): Promise<void> {
     const { clock, worker } = this.#options;
     const startedAt = clock.now();
     this.#nextScanAt = startedAt + scanIntervalMs;
     this.#silent.forgetCleared();
-    // Those that it could not get past may be before others that it has not come to yet.
+    // Refused claims may stand before others that the sweep has not reached yet, so they are skipped until it is over.
     if (!this.#sweepGoesOn) this.#recoverer.forgetRefused();
     const holders = [...this.#silent.holders(), { worker, overdueOnly: true }];
     const found = await this.#findAndRecover(holders, true);

@@ -1,7 +1,6 @@
 import { type ClaimRef, type JobId, type Logger, readDatabaseFault } from "@venturi/core";
+import { loggedIds } from "./logged-ids.ts";
 
-/** How many of the claims one log record names. */
-const loggedIds = 10;
 /** For so many rounds, each at least a minute long, nobody is told of a claim again. */
 const rememberedRounds = 3;
 
@@ -47,7 +46,7 @@ export class RefusedClaims {
     this.#untold = null;
     this.#logger.error("the store refuses to recover claims; the others are recovered", {
       claims: jobIds.length,
-      jobIds: jobIds.slice(0, loggedIds),
+      jobIds: loggedIds(jobIds),
       error,
     });
   }

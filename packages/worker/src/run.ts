@@ -1,6 +1,7 @@
 import {
   type ClaimedJob,
   encodeJson,
+  type Headers,
   type JobId,
   type RunToSettle,
   type StaleClaim,
@@ -10,6 +11,13 @@ import {
 import type { Registration } from "./handler-registry.ts";
 import type { RunContext } from "./job-context.ts";
 import type { Leased } from "./lease-keeper.ts";
+
+const noHeaders: Headers = Object.freeze({});
+
+/** The headers that a job was enqueued with; empty where there were none. */
+export function headersOf({ headers }: ClaimedJob): Headers {
+  return headers ?? noHeaders;
+}
 
 /** What a store said about a lease, with the monotonic instants around its answer. */
 export interface LeaseAnswer {

@@ -1,11 +1,11 @@
 import { COUNTED_SILENCE_MS, type StaleClaim, type WorkerId } from "@venturi/core";
 import type { Beat } from "./heartbeat.ts";
 
-/** No two looks at the same claims follow each other faster, in milliseconds. */
+/** The shortest time between two looks at the same claims, in milliseconds. */
 export const scanIntervalMs = 1_000;
-/** All live workers look at one that has gone silent: the first time about this far apart, in milliseconds. */
+/** All live workers look at a worker that has gone silent. Their first looks are about this far apart, in milliseconds. */
 const firstLookStepMs = 250;
-/** And then together at least this often, for what has become overdue since, in milliseconds. */
+/** After that they look at least this often together, for claims that have become overdue, in milliseconds. */
 const mostLookMs = 5_000;
 
 /** A worker that has gone silent, as the last beat said. */
@@ -32,7 +32,7 @@ export interface Found {
   readonly isComplete: boolean;
 }
 
-/** The workers that have gone silent, and when each is to be looked at, so that all who live share the looks. */
+/** Decides when to look at the claims of workers that have gone silent, so that all live workers share the looks. */
 export class SilentWorkers {
   readonly #random: () => number;
   #silent = new Map<WorkerId, Silence>();
@@ -45,7 +45,7 @@ export class SilentWorkers {
     this.#random = random;
   }
 
-  /** When the next one is to be looked at. */
+  /** When to look at the next silent worker; `Infinity`: never. */
   get lookAt(): number {
     let least = Number.POSITIVE_INFINITY;
     for (const [worker, { lookAt }] of this.#silent)
@@ -53,14 +53,14 @@ export class SilentWorkers {
     return least;
   }
 
-  /** Whose claims a look is for. */
+  /** The workers whose claims to look at. */
   holders(): Holder[] {
     return [...this.#silent]
       .filter(([worker]) => !this.#cleared.has(worker))
       .map(([worker, { all }]) => ({ worker, overdueOnly: !all }));
   }
 
-  /** Hears who has gone silent, and how many others there are. */
+  /** A beat says which workers are silent, and how many others there are. */
   report({ silent, others }: Omit<Beat, "wasSilent">, now: number): void {
     const suspects = silent.filter(({ dead, silentMs }) => !dead && silentMs < COUNTED_SILENCE_MS);
     this.#lookers = Math.max(1, others + 1 - suspects.length);
@@ -77,12 +77,12 @@ export class SilentWorkers {
       if (!this.#silent.get(worker)?.all) this.#cleared.delete(worker);
   }
 
-  /** The dead may have claims after all: the next look is for theirs as well. */
+  /** Dead workers may hold claims after all: the next look includes them again. */
   forgetCleared(): void {
     this.#cleared.clear();
   }
 
-  /** Holders have been looked at, from `startedAt` until now: when to do so again. */
+  /** Holders have been looked at, from `startedAt` until now: decides when to do so again. */
   looked(
     holders: readonly Holder[],
     { claims, applied, isComplete }: Found,
@@ -94,7 +94,7 @@ export class SilentWorkers {
       const isLeft = left.has(worker);
       if (!overdueOnly && !isLeft) this.#cleared.add(worker);
       const silence = this.#silent.get(worker);
-      // What a beat has said meanwhile has not been looked at, and what was not due is due as before.
+      // What a beat has said since was not part of this look, and a look that was not due yet stays due when it was.
       if (silence === undefined || silence.all === overdueOnly || silence.lookAt > startedAt)
         continue;
       silence.lookAt =
@@ -103,19 +103,19 @@ export class SilentWorkers {
   }
 
   /**
-   * When a suspect is to be looked at again, in milliseconds. What it claimed after its last beat is overdue later than
-   * it is suspect, by at most a third of its silence; other claims may have longer leases.
+   * How long until a suspect is looked at again, in milliseconds. Claims that it made after its last beat become overdue up
+   * to a third of its silence later than it became suspect; other claims may have longer leases.
    */
   #lookAgainMs({ since }: Silence, now: number): number {
     return this.#shared(Math.min(mostLookMs, Math.max(scanIntervalMs, (now - since) / 3)));
   }
 
-  /** An interval that all lookers keep together: for each of them, on average, as many times longer as they are. */
+  /** A wait after which one of all lookers looks every `ms` milliseconds on average; each by itself waits longer. */
   #shared(ms: number): number {
     return ms + 2 * this.#spread(ms);
   }
 
-  /** Some moment, in milliseconds, of a time in which each looker has a step. */
+  /** A random part of a time in which each looker has a step of `stepMs` milliseconds. */
   #spread(stepMs: number): number {
     return this.#random() * (this.#lookers - 1) * stepMs;
   }

@@ -1,4 +1,4 @@
-/** A store's clock that has moved by so much more than time has passed was set forward, in milliseconds. */
+/** The store's clock was set forward if it has moved by this much more than time has passed, in milliseconds. */
 const stepMs = 1_000;
 
 /** An answer of the store to a beat; the instants are the worker's own, monotonic ones. */
@@ -9,14 +9,15 @@ export interface Answer {
   readonly clockMs?: number | undefined;
 }
 
+/** A time in which no beat was answered. */
 interface Gap {
   readonly ms: number;
   readonly endedAt: number;
 }
 
 /**
- * Since when a worker has heard from the store often enough to know that another, which it has not heard of, could have
- * been heard of: that there was no outage that both had, and that the store's clock was not set forward.
+ * Knows since when a worker has heard from the store without a gap, so that the silence of another worker means something:
+ * there was no outage that cut off both of them, and the store's clock was not set forward.
  */
 export class Steadiness {
   /** Before it, nothing is known: the worker's start, or the moment at which the store's clock was found set. */
@@ -24,8 +25,8 @@ export class Steadiness {
   #lastSentAt: number;
   #lastClockMs: number | undefined;
   /**
-   * The times without an answer that may still matter, each shorter than the one before. That of a regular beat is one
-   * as well: whoever promised to beat more often can have been cut off in it.
+   * The gaps that may still matter, each shorter than the one before. The time between two regular beats is a gap as well:
+   * a worker that has to beat more often may have been cut off in it.
    */
   #gaps: readonly Gap[] = [];
 
@@ -39,9 +40,9 @@ export class Steadiness {
     return this.#lastSentAt;
   }
 
-  /** Hears that a beat was answered; returns for how long the others may have heard nothing, in milliseconds. */
+  /** A beat was answered. Returns for how long the others may have heard nothing of this worker, in milliseconds. */
   answered({ sentAt, now, clockMs }: Answer): number {
-    // From the sending: an answer that lay there while this process stood still says nothing of the time since.
+    // From sending to now: an answer that waited while this process stood still says nothing about that time.
     const ms = now - this.#lastSentAt;
     this.#lastSentAt = sentAt;
     const stoodMs = (clockMs ?? Number.NaN) - (this.#lastClockMs ?? Number.NaN);
@@ -49,11 +50,11 @@ export class Steadiness {
     if (stoodMs > ms + stepMs) this.#startedAt = now;
     const rest = this.#gaps.filter((gap) => gap.ms > ms && now - gap.endedAt < 2 * gap.ms);
     this.#gaps = [...rest, { ms, endedAt: now }];
-    // The store's clock has gone on while this machine was suspended; its own may have stood still.
+    // While this machine was suspended its own clock may have stood still, but the store's went on.
     return Number.isNaN(stoodMs) ? ms : Math.max(ms, stoodMs);
   }
 
-  /** Since when there has been no time without an answer of more than half of a worker's timeout. */
+  /** Since when there has been no gap longer than half of `timeoutMs`: a monotonic instant. */
   since(timeoutMs: number): number {
     const gaps = this.#gaps.filter(({ ms }) => ms > timeoutMs / 2);
     return gaps.reduce((since, { endedAt }) => Math.max(since, endedAt), this.#startedAt);

@@ -41,11 +41,6 @@ export class Trouble {
     this.#delay = new GrowingDelay({ firstMs: firstDelayMs, mostMs, jitter: true }, options.random);
   }
 
-  /** Failures since the last success. */
-  get failures(): number {
-    return this.#delay.tries;
-  }
-
   /** Notes a failure; returns how long to wait before the next try, in milliseconds. */
   failed(error: unknown): number {
     const { clock, logger, doing } = this.#options;

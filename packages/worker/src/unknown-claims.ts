@@ -1,9 +1,9 @@
 import type { CancelTimer, Clock } from "./clock.ts";
 
 /**
- * How long after a lost answer the store is looked through once more, in milliseconds: a claim whose connection is
- * gone may still be carried out. Counted anew from the next claim that is answered: what those that were given up had
- * waited for is over then, and they are carried out at the same time.
+ * How long after a lost answer the store is looked through a second time, in milliseconds: a claim whose connection is gone
+ * may still be carried out. The time starts again when the next claim is answered: what held up the lost claims is over
+ * then, so they are carried out about now.
  */
 const lookAgainMs = 15_000;
 
@@ -15,7 +15,7 @@ export interface UnknownClaimsOptions {
   readonly onLookDue: () => void;
 }
 
-/** Claims that the store may hold for this worker without its knowing, since answers were lost: when to look for them. */
+/** Decides when to look for claims that the store may hold for this worker without its knowing, since answers were lost. */
 export class UnknownClaims {
   readonly #options: UnknownClaimsOptions;
   #isFirstLookDue = false;
@@ -29,7 +29,7 @@ export class UnknownClaims {
     this.#options = options;
   }
 
-  /** Whether there may be any, also later: of a claim that is yet to be carried out. */
+  /** Whether there may be such claims, or may yet be: of a claim that has not been carried out so far. */
   get mayExist(): boolean {
     return this.#isFirstLookDue || this.#lookAgainAt < Number.POSITIVE_INFINITY;
   }
@@ -38,7 +38,7 @@ export class UnknownClaims {
     return this.#isFirstLookDue || this.#options.clock.now() >= this.#lookAgainAt;
   }
 
-  /** A claim has failed, whatever it says: of the statements behind it, an earlier one may have been carried out. */
+  /** A claim has failed, for whatever reason: it may be several statements, of which an earlier one has been carried out. */
   claimFailed(): void {
     this.#isFirstLookDue = true;
     this.#isUnanswered = true;
@@ -48,7 +48,7 @@ export class UnknownClaims {
   claimAnswered(): void {
     if (!this.#isUnanswered) return;
     this.#isUnanswered = false;
-    // A look that is due had to wait for this answer; others may have waited with it, and be carried out just now.
+    // A look was due, but had to wait for this answer. Lost claims may have waited too, and be carried out just now.
     if (this.#options.clock.now() >= this.#lookAgainAt) this.#isFirstLookDue = true;
     this.#lookAgain();
   }

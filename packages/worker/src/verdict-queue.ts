@@ -6,55 +6,62 @@ import { LaterItems } from "./later-items.ts";
 import { hasNothingToDoWithItems } from "./refusal.ts";
 import type { Trouble } from "./trouble.ts";
 
-/** What one statement takes at most. */
+/** What one statement takes at most: items, and characters of text. */
 const maxBatchItems = 1_000;
 const maxBatchText = 1_000_000;
 
-/** Waits before an item is tried again by itself, in milliseconds. */
+/** The first and the longest wait before an item whose row is locked is tried again, in milliseconds. */
 const firstAgainMs = 20;
 const mostAgainMs = 1_000;
-/** The longest such wait of what failed, in milliseconds: the server has to be asked, but not often. */
+/** The longest wait before an item that failed is tried again, in milliseconds. */
 const mostFailedMs = 30_000;
 
 /** Something to be written about one claim. */
 export interface ClaimWrite {
-  /** Length of the text it carries, for batches of bounded size. */
+  /** The length of its text in UTF-16 units, so that batches can be kept small enough. */
   readonly textLength: number;
-  /** Monotonic instant after which trying again is pointless: the lease has ended, recovery takes over. */
+  /** Monotonic instant after which it is not tried again: the lease has ended, and recovery takes over. */
   readonly until: number;
-  /** How often it was tried in vain by itself. */
+  /** How often it has been tried by itself in vain. */
   tries: number;
 }
 
 export interface VerdictQueueOptions<Item extends ClaimWrite> {
   readonly clock: Clock;
   readonly trouble: Trouble;
-  /** One statement for the whole batch; verdicts in its order. */
+  /** Sends one statement for the whole batch; resolves with a verdict for each item, in order. */
   readonly send: (batch: readonly Item[], signal: AbortSignal) => Promise<readonly SettleVerdict[]>;
   readonly onVerdict: (item: Item, verdict: Exclude<SettleVerdict, "busy">) => void;
-  /** The store refuses this very item for good; returns what to write instead, or what to do with it. Once an item. */
+  /**
+   * The store refuses this very item, whatever else is written with it. Returns what to write instead; or "again" to keep
+   * trying, or "drop". Called once for each item.
+   */
   readonly onRefused: (item: Item, error: unknown) => Item | "again" | "drop";
   /**
-   * Whether only what the server said about an item counts as a refusal, and all else is waited out; if not, whatever
-   * trying again at once does not mend counts as one.
+   * Whether an error counts as a refusal of an item only if the server said so about that item; all other errors are
+   * waited out. If not, every error does, except those that concern all items, such as an outage.
    * @defaultValue true
    */
   readonly isPatient?: boolean;
-  /** Given up at its `until`. */
+  /** An item was given up at its `until`. */
   readonly onDropped: (item: Item) => void;
-  /** The statement in flight has returned and nothing is left over from it. */
+  /** A statement has been answered, and everything that follows from its answer has been done. */
   readonly onProgress?: () => void;
 }
 
 /**
- * Writes about claims until each has its verdict. At most one statement is in flight; what piles up meanwhile goes
- * out with the next, so batches form by themselves. An idle queue sends on the next turn of the event loop.
+ * Items that are to be written about claims, each of which is tried until it has its verdict. At most one statement is in
+ * flight; what piles up meanwhile goes out with the next, so batches form by themselves. An idle queue sends on the next
+ * turn of the event loop.
+ *
+ * When a batch fails for a reason that concerns all of it, such as an outage, everything waits. Otherwise the batch is
+ * split until each item that fails has failed by itself, and {@link Blame} tells whose fault that is.
  */
 export class VerdictQueue<Item extends ClaimWrite> {
   readonly #options: VerdictQueueOptions<Item>;
   readonly #abort = new AbortController();
   #waiting: Item[] = [];
-  /** Items that are tried again by themselves. */
+  /** Items that wait before they are tried again. */
   readonly #later: LaterItems<Item>;
   readonly #blame: Blame<Item>;
   #unresolved = 0;
@@ -144,7 +151,7 @@ export class VerdictQueue<Item extends ClaimWrite> {
     if (!this.#abandoned && tried.failed.length > 0) this.#failed(tried);
   }
 
-  /** Writes what can be written now, and notes which items fail by themselves; if all is to wait, `rest` does too. */
+  /** Writes a batch, noting in `tried` the items that fail by themselves. If everything has to wait, `rest` waits with it. */
   async #write(
     batch: readonly Item[],
     tried: Tried<Item>,
@@ -199,7 +206,7 @@ export class VerdictQueue<Item extends ClaimWrite> {
       this.#waiting = [...items, ...this.#waiting];
       return;
     }
-    // Those that were tried come last, so that others are tried when this is split once more.
+    // Those that were tried come last, so that others are tried first when this is split again.
     const all = [...untried, ...items];
     switch (this.#blame.judge(tried)) {
       case "circumstances":
@@ -214,7 +221,7 @@ export class VerdictQueue<Item extends ClaimWrite> {
     }
   }
 
-  /** Items that the store refuses for good, or that failed for what may pass: each goes its own way. */
+  /** Deals with each item that failed by itself: one that the store refuses is told of, all others are tried again. */
   #refused(failed: readonly Failed<Item>[]): void {
     const { trouble, onRefused } = this.#options;
     const passing = failed.find(({ error }) => this.#blame.isPassing(error));
@@ -243,7 +250,7 @@ export class VerdictQueue<Item extends ClaimWrite> {
     });
   }
 
-  /** This item alone waits, at most so many milliseconds; the others go on. */
+  /** Tries an item again after a wait that grows with its tries, up to `mostMs`; the others go on. */
   #again(item: Item, mostMs: number): void {
     const { clock } = this.#options;
     const now = clock.now();

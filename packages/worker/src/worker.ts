@@ -19,8 +19,9 @@ import { workSession } from "./session.ts";
 import { Shutdown } from "./shutdown.ts";
 import { Slots } from "./slots.ts";
 
+/** How a worker is run. */
 export interface RunOptions {
-  /** Stops the worker, as `stop` does. */
+  /** Stops the worker when it aborts. */
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -30,7 +31,7 @@ export interface RunReport {
   readonly unreleased: JobId[];
 }
 
-/** How many runs ended how. */
+/** How many runs ended in which way. Released runs are not counted. */
 export interface RunCounts {
   readonly completed: number;
   readonly paused: number;
@@ -54,10 +55,10 @@ export type WorkerArguments<State> = undefined extends State
  */
 export interface Worker<State = undefined, Tx = never> {
   /**
-   * Lets this worker claim jobs of a task and run them with `handler`. Returns the worker, for the next `register`.
+   * Lets this worker claim jobs of a task, and run them with `handler`. Returns the worker, for the next `register`.
    *
-   * Throws `invalid-argument` for a kind that is registered already, and `already-run` once `run` has been
-   * called or while `runOnce` is under way.
+   * Throws `invalid-argument` for what is no task, handler or option, and for a kind that is registered already; and
+   * `already-run` once `run` has been called, or while `runOnce` is under way.
    */
   register<Payload, Carry>(
     task: Task<string, never, Payload, Carry>,
@@ -65,38 +66,44 @@ export interface Worker<State = undefined, Tx = never> {
     options?: RegisterOptions,
   ): this;
   /**
-   * Claims and runs jobs until `signal` aborts or `stop` is called; then lets running handlers end for
-   * `shutdownTimeout`, releases the rest, and resolves. Outages of the database are waited out.
+   * Claims and runs jobs until `signal` aborts or `stop` is called. Then it gives running handlers `shutdownTimeout` to
+   * end, releases the rest, and resolves. Outages of the database are waited out.
    *
-   * A worker runs once: rejects with `already-run` afterwards, and while `runOnce` is under way. After a `stop` that
-   * came before its run it resolves at once and claims nothing. Rejects with `not-migrated` where the database lacks
-   * venturi's tables, and with `database` when the first connection fails for good.
+   * A worker runs only once: a second call rejects with `already-run`, and so does one while `runOnce` is under way. If
+   * `stop` was called before, it resolves at once without claiming. Rejects with `not-migrated` where the database lacks
+   * venturi's tables, and with `database` when the first connection fails for a reason that does not pass.
    */
   run(options?: RunOptions): Promise<RunReport>;
   /**
-   * Runs what is due now, each job at most once, and resolves when a claim brings nothing more while nothing runs.
-   * For tests and serverless functions; may be repeated.
+   * Runs the jobs that are due now, each at most once. Resolves when nothing runs and a claim brings nothing more. For
+   * tests and serverless functions; may be called again.
    *
-   * Rejects with `already-run` while this worker is running, and with `closed` after `stop`.
+   * Rejects with `already-run` while this worker is running, with `closed` after `stop`, and with any error that keeps it
+   * from starting: it does not wait for a database that cannot be reached.
    */
   runOnce(options?: RunOptions): Promise<RunCounts>;
   /**
-   * Stops the worker as an aborted signal does, and resolves when it has stopped; safe at any time and more than once.
-   * Other than after an aborted signal it is closed for good. A handler must not await it: it would wait for itself.
+   * Stops the worker as an aborted signal does, and resolves when it has stopped. It may be called at any time, and more
+   * than once. Unlike after an aborted signal, the worker is closed for good. A handler must not await it, since it would
+   * wait for itself.
    */
   stop(): Promise<void>;
+  /** The same as `stop`. */
   [Symbol.asyncDispose](): Promise<void>;
 }
 
 /** How a {@link Worker} is made. */
 export interface WorkerConstructor {
-  /** With a state. Throws `invalid-argument` naming the option that is unknown or unacceptable. Nothing is connected yet. */
+  /**
+   * A worker whose handlers get a state. It does not connect yet. Throws `invalid-argument` naming the option that is unknown
+   * or unacceptable.
+   */
   // Without a default for `State`: the compiler would take that for what a state with methods has to be.
   new <State, Tx = never>(
     store: WorkerStore<Tx> & Partial<Notifier>,
     options: WorkerOptions<State> & { readonly state: State },
   ): Worker<State, Tx>;
-  /** Without one. */
+  /** A worker whose handlers get no state. */
   new <State = undefined, Tx = never>(
     store: WorkerStore<Tx> & Partial<Notifier>,
     ...[options]: WorkerArguments<State>
@@ -184,7 +191,7 @@ export const Worker = class Worker<State, Tx> {
     );
   }
 
-  /** Where handlers can take all connections there are, nothing is left to settle their runs with. */
+  /** Warns where handlers can take all connections of the pool, so that none is left to settle their runs with. */
   #warnOfConnections(): void {
     const { concurrency, logger } = this.#options;
     const { sharedConnections = Number.POSITIVE_INFINITY } = this.#store.capabilities;

@@ -10,36 +10,37 @@ import {
   ofKind,
 } from "./claim-terms.ts";
 import { bounded, lookedUp, msUntil, type Statement, statement } from "./statement.ts";
-import { began, beganOnce, told, walked } from "./walk.ts";
+import { foundMember, walkMembers, walkStart, walkStartColumns } from "./walk.ts";
 
 /**
- * Claims everything that waits, for queues that are nearly empty: where it all fits into the limit and into each
- * kind's room, whatever the turns are they take the same. So neither tiers nor quotas are reckoned out, and a plan of
- * a third of {@link claim}'s size starts in a third of its time, which for one job is most of what a claim costs.
+ * Claims everything that waits, for queues that are nearly empty. If it all fits into the limit and into each kind's room,
+ * it does not matter whose turn it is. So neither tiers nor quotas are computed: the plan is a third of the size of
+ * {@link claim}'s and starts in a third of its time, which for one job is most of what a claim costs.
  *
- * Where it does not fit (`fits` is false), or something scheduled is due, it takes nothing, and locks nothing either.
+ * If it does not fit (`fits` is false), or a scheduled job is due, it claims nothing, and locks nothing.
  *
- * It looks from the start, and is sent only where the claim begins there. Answers as {@link claim} does; `held` says that a row that was seen could not be had.
+ * It looks from the start, so it is sent only where a claim begins there. It answers as {@link claim} does; `held` says
+ * that a row which it saw could not be claimed.
  *
  * Parameters: 1 worker · 2 limit · 3 kind ids · 4 room per kind · 5 lease ms per kind · 6 backstop per kind ·
  * 7 excluded job ids · 8 name per kind.
  */
 export function claimAll(n: Names): Statement {
   const clock = `${n.of("clock")}()`;
-  // It has taken all that waited, and nothing is due.
-  const found = told({ ready: "'[]'::jsonb", due: "'[]'::jsonb", when: "false" });
+  // Where it claims at all, nothing is left waiting, and nothing is due.
+  const found = foundMember({ ready: "'[]'::jsonb", due: "'[]'::jsonb", when: "false" });
   const info = claimInfo(n, {
     wait_ms: msUntil(n, `(select s.at from soon s where s.at > ${clock})`),
     due: "v.due",
     held: "v.n > (select count(*) from claimed)",
-    ...walked,
+    ...walkMembers,
     found,
     fits: "v.fits",
   });
   return statement(
     "claim_all",
     `with kind as materialized (
-  select k.id as kind_id, ${ofKind("$4::int4[]", "k.id")} as room, ${began(n)}
+  select k.id as kind_id, ${ofKind("$4::int4[]", "k.id")} as room, ${walkStartColumns(n)}
   from ${n.of("kinds")} k where k.id = any ($3::int4[]) and ${isNamed("$8", "k")}
 ), soon as materialized (
   select ${bounded("min(s.visible_at)")} as at from kind p
@@ -66,7 +67,7 @@ export function claimAll(n: Names): Statement {
       for update skip locked`,
   )}
 )
-select ${info}, ${noJob} from state v cross join ${beganOnce}
+select ${info}, ${noJob} from state v cross join ${walkStart}
 union all
 select null, ${claimedJob}
 from claimed c left join lateral (

@@ -3,9 +3,9 @@ import { claimedJob, claimInfo, claimUpdate, isNamed, isReady, ofKind } from "./
 import { epochMs, lookedUp, type Statement, statement } from "./statement.ts";
 
 /**
- * Claims the one job that a notification named, where nothing else waits: a lookup by its id instead of walks. It may
- * have been taken meanwhile, be of a kind that is not asked for, or not be due yet; then there is no job in the one row
- * that it answers with. `held` says that it was seen, and somebody has locked it: a merge, or another's claim.
+ * Claims the one job that a notification named, where nothing else waits: a lookup by id instead of walks. It answers with
+ * one row, without a job if that has been taken meanwhile, is of a kind that is not asked for, or is not due yet. `held`
+ * says that the job was seen but locked by somebody: by a merge, or by another claim.
  *
  * Indexes: `queue_pkey (job_id)`, `jobs_pkey (id)`.
  *

@@ -9,7 +9,7 @@ import {
   unended,
 } from "./claim-terms.ts";
 import { bounded, epochMs, msUntil, type Statement, statement } from "./statement.ts";
-import { began, beganOnce, told, walked } from "./walk.ts";
+import { foundMember, walkMembers, walkStart, walkStartColumns } from "./walk.ts";
 
 /**
  * Claims up to a limit of due jobs in one statement of three steps, so that several claimers at once each find work:
@@ -30,11 +30,12 @@ import { began, beganOnce, told, walked } from "./walk.ts";
  * A row that a merge has changed since this statement began is claimed as the merge left it, but its body is read as
  * it was: then its version differs, `stale` in `more` says so, and {@link claimedBodies} reads it again.
  *
- * A kind counts as long as its number has its name: where the tables have been made anew, it may be another's by now.
+ * A kind is claimed of only while its number still has its name: where the tables have been made again, the number may be
+ * another kind's.
  *
  * Claims nothing when a scheduled job of these kinds is due (`due`): it has to be promoted first, since what one
- * statement promotes it cannot also claim. `ignore_due` claims all the same. `held` says that something due could
- * not be had, though there was room for it.
+ * statement promotes it cannot also claim. With `ignore_due` it claims all the same. `held` says that a due job could not
+ * be claimed although there was room for it.
  *
  * Parameters: 1 worker · 2 limit · 3 kind ids · 4 room per kind · 5 lease ms per kind · 6 backstop per kind ·
  * 7 rotation counter · 8 ratio or null · 9–11 ready marks per kind for tier 0–2 (seq) · 12–14 due marks (epoch ms) ·
@@ -44,20 +45,23 @@ export function claim(n: Names): Statement {
   const claimable = (pair: string, position: string, also?: string) =>
     `q.kind_id = ${pair}.kind_id and q.priority = ${pair}.tier and not q.scheduled
       and ${position} and ${isFree("q", "$15", also)}`;
-  /** Behind the first that the probe found, so that what lies before it is walked once. */
+  /** From the first row that `present` found, so that what lies before it is walked past only once. */
   const ready = (pair: string, also?: string) => claimable(pair, `q.seq >= ${pair}.first`, also);
   /**
-   * Which rows are tried: all that nobody has touched; the first, whatever its number means; and what producers may be
-   * merging into again and again, so that somebody has nearly always touched it since the statement began.
+   * Which rows to try to lock: those that nobody has touched; the first one, whatever its `xmax` means; and jobs with a
+   * key, since producers may be merging into them so often that somebody has nearly always touched them just now.
    */
   const tried = `(q.seq = p.first or q.dedup_key is not null or ${isUntouched("q", "p")})`;
   const anyOf = (kinds: string) => `= any (array(select w.kind_id from kind w where ${kinds}))`;
   /**
-   * Whether a kind is worth a probe of each tier. One look at all kinds together that have no marks, and then one at
-   * each, may find that it is not; and so may one look a tier at all those together whose marks are the same for all
-   * tiers: they were made by a dear walk that found nothing of these kinds.
+   * Whether a kind may have rows in a part of the index, so that each of its tiers is worth a probe. Cheap looks rule out
+   * most kinds of a worker that has many:
+   *
+   * - kinds without marks: one look at all of them together, then one at each;
+   * - kinds whose marks are the same for all tiers, as a long walk leaves them that found nothing: one look for each tier
+   *   at all of them together.
    */
-  const perhaps = ({ part, marks, position, behind }: IndexPart) => {
+  const mayHaveRows = ({ part, marks, position, behind }: IndexPart) => {
     const [high, normal, low] = marks;
     const newest = (of: string) => `greatest(${marks.map((mark) => `${of}.${mark}`)})`;
     const isQuiet = (of: string) =>
@@ -84,7 +88,7 @@ export function claim(n: Names): Statement {
     position: "visible_at",
     behind: (mark) => `q.visible_at >= to_timestamp(${mark} / 1000)`,
   };
-  const found = told({
+  const found = foundMember({
     ready:
       "(select coalesce(jsonb_agg(jsonb_build_array(p.kind_id, p.tier, p.first)), '[]') from present p)",
     due: `(select coalesce(jsonb_agg(jsonb_build_array(d.kind_id, d.tier, ${epochMs("d.at")})), '[]') from due d)`,
@@ -94,19 +98,19 @@ export function claim(n: Names): Statement {
     wait_ms: msUntil(n, `(select min(s.at) from soon s where s.at > ${n.of("clock")}())`),
     due: "exists (select 1 from due)",
     held: "exists (select 1 from held)",
-    ...walked,
+    ...walkMembers,
     found,
   });
   return statement(
     "claim",
     `with kind as materialized (
-  select u.*, ${began(n)} from unnest($3::int4[], $4::int4[], $9::int8[], $10::int8[], $11::int8[],
+  select u.*, ${walkStartColumns(n)} from unnest($3::int4[], $4::int4[], $9::int8[], $10::int8[], $11::int8[],
       $12::float8[], $13::float8[], $14::float8[], $18::text[])
     u(kind_id, room, mark0, mark1, mark2, due0, due1, due2, name)
   join ${n.of("kinds")} k on k.id = u.kind_id and k.name = u.name and k.paused_at is null
 ), open as materialized (
   -- A claim that begins behind marks gets 0 for a kind that has none: no job of it was seen lately.
-  select k.*, ${perhaps(readyPart)} as has_ready, ${perhaps(duePart)} as has_scheduled
+  select k.*, ${mayHaveRows(readyPart)} as has_ready, ${mayHaveRows(duePart)} as has_scheduled
   from kind k
 ), pair as materialized (
   select k.kind_id, k.room, k.has_ready, k.has_scheduled, p.* from open k cross join lateral (values
@@ -182,7 +186,7 @@ export function claim(n: Names): Statement {
   limit 1
 )
 -- Everything that holds for all of them comes once, in a row of its own and first: a thousand jobs repeat none of it.
-select ${info}, ${noJob} from ${beganOnce}
+select ${info}, ${noJob} from ${walkStart}
 union all
 select null, ${claimedJob}
 -- Each side has a row for every row of the other, so that any join would do. A full one rules out the nested loop,

@@ -8,18 +8,18 @@ export interface Statement {
   readonly name: string;
   readonly text: string;
   /**
-   * Whether it is bounded and passes over what others have locked: a server that is there answers it in no time.
+   * Whether it does a bounded amount of work and passes over what others have locked, so that a live server answers soon.
    * @defaultValue false
    */
   readonly isPrompt?: boolean;
   /**
-   * How long a prompt one may go unanswered at first, in milliseconds.
+   * How long a prompt statement may go unanswered at first, in milliseconds.
    * @defaultValue 8,000
    */
   readonly patienceMs?: number;
 }
 
-/** What workers live by. The rest may take as long as it must: it waits for locks, or an application's filter decides. */
+/** The statements that workers depend on. All others may take as long as they must: they wait for locks, or depend on a filter. */
 const promptVerbs: ReadonlySet<string> = new Set([
   "beat",
   "start_worker",
@@ -74,8 +74,8 @@ export function bounded(instant: string): string {
 }
 
 /**
- * The moment until which a worker (`w`) that is not heard of again counts as alive. Whatever its row says: one absurd
- * row must not fail everyone's statement.
+ * The moment until which a worker (`w`) counts as alive if it does not beat again. Values in its row may be absurd: one
+ * such row must not make everyone's statement fail.
  */
 export function silentAt(n: Names, ms = "w.worker_timeout_ms"): string {
   return `greatest(least(w.beat_at, ${n.of("clock")}()), 'epoch'::timestamptz) + make_interval(secs => least(greatest(${ms}, 0), 3e14) / 1000)`;
@@ -105,8 +105,8 @@ export function epochMs(instant: string): string {
 }
 
 /**
- * Whether a row's lease (`q`) ends when a claim (`u`) says, if it does. What the claim's answer said was cut to whole
- * milliseconds on its way.
+ * Whether a row's lease (`q`) ends when the claim (`u`) says; true if the claim does not say. To within 2 ms: the claim's
+ * answer was cut to whole milliseconds.
  */
 export function isLeaseOf(claim: string, row: string): string {
   return `(${claim}.lease_ends_ms is null or abs(${epochMs(`${row}.lease_expires_at`)} - ${claim}.lease_ends_ms) < 2)`;
@@ -118,42 +118,41 @@ export function fromEpochMs(ms: string): string {
 }
 
 /**
- * Joins a row to a job's id so that it can only be looked up by it. With `=` the planner would weigh reading the whole
- * table for a hash or merge join, which seems cheap for as long as the last vacuum has found the table empty.
+ * Joins a row to a job's id in a way that the planner can only carry out by looking the id up. With `=` it would consider
+ * reading the whole table for a hash or merge join, which seems cheap while the last vacuum has found the table empty.
  */
 export function lookedUp(column: string, id: string): string {
   return `${column} = any (array[${id}])`;
 }
 
-/** Of a row that was put back (`p`): its kind, its tier and, where it is due, its place in the order. */
+/** The columns that tell the place of a row that was put back (`p`): its kind, its tier and, if it is due, its `seq`. */
 export const oldPlace = "p.kind_id, p.priority::int4 as priority, p.seq::float8 as seq";
 
 /**
- * All rows that were held (`h`), with what was put back of them (`p`), which are no others. A full join is never done
- * as a nested loop, which the planner would weigh for the few rows that it expects.
+ * All rows that were held (`h`), with those of them that were put back (`p`). A full join, though none of `p` is missing in
+ * `h`: it is never done as a nested loop, which the planner would consider for the few rows that it expects.
  */
 export const heldAndPutBack = "held h full join pended p on p.job_id = h.job_id";
 
 /**
- * Arrays of parameters, side by side as rows. Wrapped, so that the planner never counts on their length: a lookup for
- * each of a thousand seems dear beside a walk over a table that was empty when it was last vacuumed.
+ * Array parameters, side by side as rows. Each is wrapped in a subquery, so that the planner does not know its length: to
+ * look up each of a thousand ids seems slower than a walk over a table that was empty at its last vacuum.
  */
 export function rows(...parameters: readonly string[]): string {
   return `unnest(${parameters.map((parameter) => `(select ${parameter})`).join(", ")})`;
 }
 
 /**
- * `select pg_notify(…)` that something may be claimed, sent when `condition` holds and notifications are on; an
- * expression that yields a row or none. Asked once a statement, however many rows it answers with, as long as the
- * condition is about none of them.
+ * An expression that notifies workers that something may be claimed, if `condition` holds and notifications are on.
+ * It is evaluated once a statement if the condition refers to none of the statement's rows.
  */
 export function notify(n: Names, condition: string): string {
   return `(select pg_notify(${n.literal(n.prefix)}, '${noHint}') from ${n.of("meta")} m where m.notify and ${condition})`;
 }
 
 /**
- * The moment until which sleeping workers could oversleep: what is due by then is worth a NOTIFY. All count that have
- * neither stopped nor been given up, whenever they have beaten: a clock that has just jumped makes every beat look old.
+ * The moment by which every sleeping worker looks for jobs again: what is due before is worth a NOTIFY. Every worker counts
+ * that has neither stopped nor been given up, however old its last beat: a clock that has just jumped makes all beats old.
  */
 export function horizon(n: Names): string {
   return `(select ${after(n, "coalesce(max(w.poll_max_ms), 0)")} from ${n.of("workers")} w where w.stopping_at is null)`;

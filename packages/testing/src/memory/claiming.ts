@@ -11,7 +11,7 @@ const maxRunCount = 2_147_483_647;
 /** A job's own lease is at least this long, in milliseconds. */
 const leastOwnLeaseMs = 100;
 
-/** Claims by the turns that core defines, after what has become due has been found so. */
+/** Promotes scheduled jobs that are due, then claims by the turns that core defines. */
 export function claim(tables: Tables, request: ClaimRequest): ClaimResult {
   const kinds = request.kinds.filter(({ kind }) => !tables.pausedKinds.has(kind));
   promote(tables, { ...request, kinds });
@@ -58,7 +58,7 @@ export function claim(tables: Tables, request: ClaimRequest): ClaimResult {
   return { jobs, waitMs, blocked: false };
 }
 
-/** Scheduled jobs that are due arrive now, as many of each kind and tier as the claim could take. */
+/** Makes scheduled jobs that are due ready, as if they arrived now: as many of each kind and tier as the claim could take. */
 function promote(tables: Tables, { kinds, limit, exclude }: ClaimRequest): void {
   const now = tables.now();
   const room = new Map(
@@ -77,7 +77,10 @@ function promote(tables: Tables, { kinds, limit, exclude }: ClaimRequest): void 
   }
 }
 
-/** Milliseconds until the next scheduled job is due; a line whose head is due already is not looked behind. */
+/**
+ * Milliseconds until the next scheduled job is due; null: none. Of the jobs of one kind and tier only the first counts: if
+ * it is due already, those behind it are not looked at.
+ */
 function soonestMs(tables: Tables, kinds: ReadonlySet<string>): number | null {
   const heads = new Map<string, number>();
   for (const job of tables.live.values()) {

@@ -3,28 +3,25 @@ import {
   type EnqueueJob,
   type EnqueueOutcome,
   FAR_FUTURE_MS,
-  type FindCandidatesRequest,
   invalidArgument,
   type JobId,
   MAX_DEDUP_KEY_CHARACTERS,
   MAX_KIND_CHARACTERS,
-  type MergeCandidate,
   type MergeChoice,
-  priorityOfTier,
   priorityTier,
   VenturiError,
 } from "@venturi/core";
 import { toStoredJson } from "./json-text.ts";
-import { toJournalEntry } from "./records.ts";
 import { type LiveJob, maxSpanMs, type Tables } from "./tables.ts";
 
-/** What an enqueue did, and when workers have to know of it; null: they do not. */
+/** What a call came to. */
 export interface Enqueued {
   readonly jobs: readonly EnqueuedJob[];
+  /** The earliest due time that workers have to be told of, in epoch milliseconds; null: none. */
   readonly soonest: number | null;
 }
 
-/** All of the jobs or, when it throws, none. */
+/** Stores all jobs or, when it throws, none of them. */
 export function enqueue(tables: Tables, jobs: readonly EnqueueJob[]): Enqueued {
   for (const [index, job] of jobs.entries()) check(job, index + 1);
   return tables.atomically(() => {
@@ -61,7 +58,7 @@ function check(job: EnqueueJob, place: number): void {
     refuse("it has a decision but no dedup key", "decide merges of keyed jobs only");
 }
 
-/** For each job the id that it is a repeat of, the place in the call that it repeats, or null. */
+/** For each job: the id of the job that it repeats, or the place in this call of the job that it repeats; null for a new job. */
 function findRepeats(
   tables: Tables,
   jobs: readonly EnqueueJob[],
@@ -96,6 +93,7 @@ function conflict({ id }: EnqueueJob): VenturiError {
 
 type Merging = Extract<MergeChoice, { readonly candidate: JobId }>;
 
+/** One call that enqueues: stores or merges its new jobs one by one. */
 class EnqueueCall {
   soonest: number | null = null;
   readonly #tables: Tables;
@@ -246,33 +244,4 @@ function leaseOf({ leaseMs }: EnqueueJob): number | null {
 /** An absolute time as it is handed over: whole milliseconds, none before 1970, none after the far date. */
 function wholeMs(epochMs: number): number {
   return Math.min(Math.trunc(Math.max(0, epochMs)), FAR_FUTURE_MS);
-}
-
-/** As much of a journal as a merge function sees. */
-const journalLimit = 1_000;
-
-/** The pending jobs of a kind and key, with all that a merge function sees. */
-/** Whether an earlier call brought a job in, as one of its own or merged into another. */
-export function isKnown(tables: Tables, id: JobId): boolean {
-  return tables.bodies.has(id) || tables.incoming.has(id);
-}
-
-export function findCandidates(
-  tables: Tables,
-  { kind, dedupKey, limit }: FindCandidatesRequest["keys"][number],
-): readonly MergeCandidate[] {
-  const pending = tables.pendingOf(kind, dedupKey);
-  return pending.slice(0, limit ?? pending.length).map((job) => ({
-    id: job.id,
-    version: job.version,
-    runCount: job.runCount,
-    failureCount: job.failureCount,
-    priority: priorityOfTier(job.tier),
-    visibleAt: new Date(job.visibleAt),
-    payload: tables.bodies.get(job.id)?.payload ?? "null",
-    carry: job.carry,
-    journal: (tables.journals.get(job.id) ?? [])
-      .slice(-journalLimit)
-      .map((entry) => toJournalEntry(tables, entry)),
-  }));
 }
