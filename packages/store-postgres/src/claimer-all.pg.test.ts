@@ -115,6 +115,12 @@ describe("while claims take everything that waits", () => {
     expect(await statementsOf(20)).toEqual(["claim_all"]);
   });
 
+  it("where something is due, what waits beside it is taken with it, and by no statement that is not heard", async () => {
+    await addBacklog(pool, { kind: "a", count: 3 });
+    await addBacklog(pool, { kind: "a", count: 2, tier: 0, dueInMs: -1_000 });
+    expect((await claim(20)).jobs).toHaveLength(5);
+  });
+
   it("the next that is scheduled is told of, whatever its tier", async () => {
     await addBacklog(pool, { kind: "a", count: 1, tier: 0, dueInMs: 90_000 });
     await addBacklog(pool, { kind: "a", count: 1, tier: 2, dueInMs: 30_000 });
