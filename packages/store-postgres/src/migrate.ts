@@ -108,7 +108,8 @@ async function applyOnce(
 ): Promise<void> {
   const run = (text: string, values: readonly unknown[] = []) =>
     connection.run(plain(text), values);
-  await run(`set local lock_timeout = ${lockTimeoutMs}`);
+  const [database] = await run(settings(lockTimeoutMs));
+  checkEncoding(database?.["encoding"]);
   await run(`select pg_advisory_xact_lock(${lockKey})`);
   const [schema] = await run("select 1 as found from pg_namespace where nspname = $1::text", [
     names.schema,
@@ -133,6 +134,25 @@ async function applyOnce(
   await run(
     `insert into ${names.of("migrations")} (version, name, checksum) values ($1::int4, $2::text, $3::text)`,
     [step.version, step.name, checksum(step)],
+  );
+}
+
+/**
+ * How long locks are waited for is said here, and nothing else bounds a step: sessions may be set to end what takes
+ * longer than an everyday statement. What `transaction_timeout` is, servers before 17 do not know.
+ */
+function settings(lockTimeoutMs: number): string {
+  return `select set_config(name, case name when 'lock_timeout' then '${lockTimeoutMs}' else '0' end, true),
+    current_setting('server_encoding') as encoding
+    from pg_settings where name in ('lock_timeout', 'statement_timeout', 'transaction_timeout')`;
+}
+
+/** In any other encoding texts and keys are not what applications mean by them, or cannot be stored at all. */
+function checkEncoding(found: unknown): void {
+  if (found === "UTF8") return;
+  throw new VenturiError(
+    "migration",
+    `the encoding of this database is ${found}, and a queue needs UTF8: migrate one that was made with encoding 'UTF8' template template0`,
   );
 }
 
