@@ -21,6 +21,7 @@ describe("an error of a database driver", () => {
     ["57P03", true, "not-sent"],
     ["57P05", true, "refused"],
     ["25P03", true, "refused"],
+    ["25P04", true, "refused"],
     ["25006", true, "refused"],
     ["08001", true, "not-sent"],
     ["08006", true, "unknown"],

@@ -3,7 +3,7 @@ import { isRetryableSqlState } from "./sql-state.ts";
 
 describe("a failed statement", () => {
   it.each(
-    "40001 40003 40P01 53000 53100 53200 53300 53400 55P03 57014 57P01 57P02 57P03 57P05 25P03 08000 08003 08006 08P01 25006".split(
+    "40001 40003 40P01 53000 53100 53200 53300 53400 55P03 57014 57P01 57P02 57P03 57P05 25P03 25P04 08000 08003 08006 08P01 25006".split(
       " ",
     ),
   )("may succeed when sent again after %s", (sqlState) => {

@@ -3,7 +3,7 @@ const retryableClasses = new Set(["08", "53"]);
 
 /**
  * Serialization failure, unknown statement completion, deadlock, lock not available, query cancelled, server shut
- * down, crashed or starting, session ended by an idle timeout, read-only server (a failover).
+ * down, crashed or starting, session ended by a timeout of its own, read-only server (a failover).
  */
 const retryableStates = new Set([
   "40001",
@@ -16,6 +16,7 @@ const retryableStates = new Set([
   "57P03",
   "57P05",
   "25P03",
+  "25P04",
   "25006",
 ]);
 

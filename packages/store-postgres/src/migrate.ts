@@ -33,7 +33,7 @@ export async function migrate(
 }
 
 async function findPending(
-  database: Database,
+  database: Pick<Database, "run"> | SqlConnection,
   names: Names,
   steps: readonly Migration[],
 ): Promise<readonly Migration[]> {
@@ -75,9 +75,9 @@ async function apply(
       if (isVenturiError(error) && error.code === "migration") throw error;
       // Somebody else's long transaction, or another process that was faster.
       const { sqlState } = readDatabaseFault(error);
-      const passes = sqlState !== null && ["55P03", "40P01", "40001"].includes(sqlState);
+      const passes = ["55P03", "40P01", "40001"].includes(sqlState ?? "");
       if (!passes || attempt >= patience.attempts) throw failure(error, doing, patience);
-      if (!(await findPending(database, names, [step])).includes(step)) return;
+      if ((await findPending(database, names, [step])).length === 0) return;
     }
   }
 }
@@ -92,7 +92,7 @@ function failure(
   const why =
     sqlState === "55P03"
       ? `waited ${attempts} times ${lockTimeoutMs} ms for a lock (advisory lock ${lockKey}, or a table in use); end the transaction that holds it and migrate again`
-      : `${message}; a step is applied as a whole or not at all, so migrate again once this is mended`;
+      : `${message}; a step is applied wholly or not at all: mend this and migrate again`;
   return new VenturiError("migration", `could not ${doing}: ${why}`, {
     cause,
     sqlState: sqlState ?? undefined,
@@ -108,15 +108,29 @@ async function applyOnce(
 ): Promise<void> {
   const run = (text: string, values: readonly unknown[] = []) =>
     connection.run(plain(text), values);
-  await run(`set local lock_timeout = ${lockTimeoutMs}`);
+  // Nothing else bounds a step: sessions may be set to end what takes longer than everyday statements do. Servers before
+  // 17 know no timeout of transactions.
+  const [session] =
+    await run(`select current_setting('server_encoding') as name, set_config(name, case name when 'lock_timeout' then '${lockTimeoutMs}' else '0' end, true)
+    from pg_settings where name in ('lock_timeout', 'statement_timeout', 'transaction_timeout')`);
+  // In any other encoding, texts are not what applications mean by them, or cannot be stored at all.
+  if (session?.["name"] !== "UTF8") {
+    throw new VenturiError(
+      "migration",
+      `this database has the encoding ${session?.["name"]}: migrate one that has UTF8`,
+    );
+  }
   await run(`select pg_advisory_xact_lock(${lockKey})`);
-  const [schema] = await run("select 1 as found from pg_namespace where nspname = $1::text", [
+  // From a table, and before the rest: until it locks one, a session need not notice what was made while it waited.
+  const [schema] = await run("select nspname as name from pg_namespace where nspname = $1::text", [
     names.schema,
   ]);
+  // Another process may have applied it meanwhile.
+  if ((await findPending(connection, names, [step])).length === 0) return;
   // Asked for first: "if not exists" would want the right to create it all the same.
   if (schema === undefined) await run(`create schema ${names.quotedSchema}`);
-  const [table] = await run("select to_regclass($1::text)::text as name", [names.of("migrations")]);
-  if (table?.["name"] == null) {
+  // Their history begins with the first of them.
+  if (step.version === 1) {
     await run(`create table ${names.of("migrations")} (
       version integer constraint ${names.local("migrations_pkey")} primary key,
       name text not null,
@@ -124,11 +138,6 @@ async function applyOnce(
       applied_at timestamptz not null default statement_timestamp()
     )`);
   }
-  const [applied] = await run(
-    `select checksum from ${names.of("migrations")} where version = $1::int4`,
-    [step.version],
-  );
-  if (applied !== undefined) return check(step, applied["checksum"]);
   for (const text of step.statements(names)) await run(text);
   await run(
     `insert into ${names.of("migrations")} (version, name, checksum) values ($1::int4, $2::text, $3::text)`,
