@@ -33,7 +33,7 @@ export async function migrate(
 }
 
 async function findPending(
-  database: Database,
+  database: Pick<Database, "run"> | SqlConnection,
   names: Names,
   steps: readonly Migration[],
 ): Promise<readonly Migration[]> {
@@ -75,9 +75,9 @@ async function apply(
       if (isVenturiError(error) && error.code === "migration") throw error;
       // Somebody else's long transaction, or another process that was faster.
       const { sqlState } = readDatabaseFault(error);
-      const passes = sqlState !== null && ["55P03", "40P01", "40001"].includes(sqlState);
+      const passes = ["55P03", "40P01", "40001"].includes(sqlState ?? "");
       if (!passes || attempt >= patience.attempts) throw failure(error, doing, patience);
-      if (!(await findPending(database, names, [step])).includes(step)) return;
+      if ((await findPending(database, names, [step])).length === 0) return;
     }
   }
 }
@@ -111,13 +111,16 @@ async function applyOnce(
   const [database] = await run(settings(lockTimeoutMs));
   checkEncoding(database?.["encoding"]);
   await run(`select pg_advisory_xact_lock(${lockKey})`);
-  const [schema] = await run("select 1 as found from pg_namespace where nspname = $1::text", [
+  // From a table, and before the rest: until it locks one, a session need not notice what was made while it waited.
+  const [schema] = await run("select nspname as name from pg_namespace where nspname = $1::text", [
     names.schema,
   ]);
+  // Another process may have applied it meanwhile.
+  if ((await findPending(connection, names, [step])).length === 0) return;
   // Asked for first: "if not exists" would want the right to create it all the same.
   if (schema === undefined) await run(`create schema ${names.quotedSchema}`);
-  const [table] = await run("select to_regclass($1::text)::text as name", [names.of("migrations")]);
-  if (table?.["name"] == null) {
+  // Their history begins with the first of them.
+  if (step.version === 1) {
     await run(`create table ${names.of("migrations")} (
       version integer constraint ${names.local("migrations_pkey")} primary key,
       name text not null,
@@ -125,11 +128,6 @@ async function applyOnce(
       applied_at timestamptz not null default statement_timestamp()
     )`);
   }
-  const [applied] = await run(
-    `select checksum from ${names.of("migrations")} where version = $1::int4`,
-    [step.version],
-  );
-  if (applied !== undefined) return check(step, applied["checksum"]);
   for (const text of step.statements(names)) await run(text);
   await run(
     `insert into ${names.of("migrations")} (version, name, checksum) values ($1::int4, $2::text, $3::text)`,
