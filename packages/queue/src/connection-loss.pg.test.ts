@@ -198,3 +198,30 @@ describe("idle connections that die", () => {
     expect(await exited).toEqual([0, null]);
   });
 });
+
+describe("a client that dies in its owner's transaction, of a pool that nobody else uses,", () => {
+  const lean = new Queue(new pg.Client({ connectionString: database.url }));
+
+  it.each([
+    { through: "a lean queue", queues: [lean, lean] },
+    { through: "a store", queues: [operator, operator] },
+    { through: "both", queues: [lean, operator] },
+  ])(
+    "does not end the process after $through used it, and has one listener",
+    async ({ queues }) => {
+      const application_name = "owners-client";
+      const pool = new pg.Pool({ connectionString: database.url, application_name });
+      const client = await pool.connect();
+      await client.query("begin");
+      for (const queue of queues) await queue.within(client).enqueue(Count({ n: 1 }));
+      expect(client.listenerCount("error")).toBe(1);
+      // Not `once` of node:events, which would listen to errors itself.
+      const ended = new Promise((resolve) => client.once("end", resolve));
+      await terminate(application_name);
+      await ended;
+      await failureOf(lean.within(client).enqueue(Count({ n: 2 })));
+      client.release(true);
+      await pool.end();
+    },
+  );
+});

@@ -23,3 +23,16 @@ export function guardConnection(connection: object, logger: Logger): void {
     logger.warn("an idle database connection was lost", { message });
   });
 }
+
+const heard = Symbol.for("venturi.clients-heard");
+
+/**
+ * Keeps a client that dies between two statements of its owner's transaction from ending the process. It says nothing,
+ * since the next statement rejects; it is added once and stays.
+ */
+export function hearClient(client: object): void {
+  const { on } = client as Emitter;
+  if (typeof on !== "function" || Object.hasOwn(client, heard)) return;
+  Reflect.defineProperty(client, heard, { value: true });
+  on.call(client, "error", () => undefined);
+}

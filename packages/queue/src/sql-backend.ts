@@ -7,7 +7,7 @@ import { isKyselyLike, kyselyRunner } from "./kysely-runner.ts";
 import { mergeAndSend, mergeUntilSent } from "./merging.ts";
 import { type QueueOptions, resolveQueueOptions } from "./options.ts";
 import { isPgLike, pgRunner } from "./pg-runner.ts";
-import { guardConnection } from "./pool-guard.ts";
+import { guardConnection, hearClient } from "./pool-guard.ts";
 import type { Runner } from "./sql-executor.ts";
 import { sqlPort } from "./sql-port.ts";
 
@@ -31,6 +31,7 @@ export function sqlBackend(producer: unknown, options: QueueOptions | undefined)
     lanesWithin(tx) {
       const txRunner = toRunner(tx, preparedStatements, "tx");
       refuseOutside(tx);
+      if (isPgLike(tx)) hearClient(tx);
       // One lane a connection, which runs one statement at a time however often it is passed.
       const txPort = sqlPort(txRunner, names, logger);
       const handle = handleOf(tx as object);

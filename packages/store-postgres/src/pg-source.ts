@@ -101,8 +101,12 @@ async function onClient<T>(
   }
 }
 
-/** A `pg` client whose transaction somebody else began and will end. */
-export function pgTransaction(client: PgQueryable, preparedStatements: boolean): SqlConnection {
+/** A `pg` client whose transaction somebody else began and will end. It may be of a pool that was never lent to a store. */
+export function pgTransaction(
+  client: PgQueryable & Partial<Pick<PgClientLike, "on">>,
+  preparedStatements: boolean,
+): SqlConnection {
+  once(client, heard, () => client.on?.("error", ignore));
   return { run: (statement, values) => run(client, statement, values, { preparedStatements }) };
 }
 
