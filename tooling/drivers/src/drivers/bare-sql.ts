@@ -1,5 +1,6 @@
 import { type JobId, type NameOptions, toUuid, type UnsentJob } from "@venturi/core";
 import type { EnqueueItem, EnqueueOptions } from "@venturi/queue";
+import { inTransaction } from "@venturi-tooling/testing";
 import pg from "pg";
 import { type DriverKind, type Producer, savepoint } from "../driver.ts";
 import { surviveLosses } from "../survive-losses.ts";
@@ -15,25 +16,15 @@ export const bareSqlDriver: DriverKind = {
       producer: bareProducer(pool, {}, true),
       outside: pool,
       producerOf: (names) => bareProducer(pool, names, true),
-      async transaction(work) {
-        const client = await pool.connect();
-        try {
-          await client.query("begin");
+      transaction: (work) =>
+        inTransaction(pool, (client) => {
           const run = (sql: string) => client.query(sql);
           const turns = takingTurns(client);
           const within = () => bareProducer(turns, {}, false);
           const nested = <T>(inner: (producer: Producer) => Promise<T>) =>
             savepoint(run, () => inner(within()));
-          const result = await work({ within, store: null, run, nested });
-          await client.query("commit");
-          return result;
-        } catch (error) {
-          await client.query("rollback");
-          throw error;
-        } finally {
-          client.release();
-        }
-      },
+          return work({ within, store: null, run, nested });
+        }),
       close: () => pool.end(),
     };
   },

@@ -1,4 +1,5 @@
 import { Queue } from "@venturi/queue";
+import { inTransaction } from "@venturi-tooling/testing";
 import pg from "pg";
 import { type DriverKind, type Producer, savepoint } from "../driver.ts";
 
@@ -13,24 +14,14 @@ export const pgDriver: DriverKind = {
       producer: queue,
       outside: pool,
       producerOf: (names) => new Queue(pool, names),
-      async transaction(work) {
-        const client = await pool.connect();
-        try {
-          await client.query("begin");
+      transaction: (work) =>
+        inTransaction(pool, (client) => {
           const run = (sql: string) => client.query(sql);
           const within = () => queue.within(client);
           const nested = <T>(inner: (producer: Producer) => Promise<T>) =>
             savepoint(run, () => inner(within()));
-          const result = await work({ within, store: client, run, nested });
-          await client.query("commit");
-          return result;
-        } catch (error) {
-          await client.query("rollback");
-          throw error;
-        } finally {
-          client.release();
-        }
-      },
+          return work({ within, store: client, run, nested });
+        }),
       close: () => pool.end(),
     };
   },

@@ -1,4 +1,5 @@
 import { Queue, type SqlExecutor } from "@venturi/queue";
+import { inTransaction } from "@venturi-tooling/testing";
 import pg from "pg";
 import { type DriverKind, type Producer, savepoint } from "../driver.ts";
 import { surviveLosses } from "../survive-losses.ts";
@@ -15,25 +16,15 @@ export const rowsAloneDriver: DriverKind = {
       producer: queue,
       outside,
       producerOf: (names) => new Queue(outside, names),
-      async transaction(work) {
-        const client = await pool.connect();
-        try {
-          await client.query("begin");
+      transaction: (work) =>
+        inTransaction(pool, (client) => {
           const run = (sql: string) => client.query(sql);
           const inside = answeringRows(client, true);
           const within = () => queue.within(inside);
           const nested = <T>(inner: (producer: Producer) => Promise<T>) =>
             savepoint(run, () => inner(within()));
-          const result = await work({ within, store: inside, run, nested });
-          await client.query("commit");
-          return result;
-        } catch (error) {
-          await client.query("rollback");
-          throw error;
-        } finally {
-          client.release();
-        }
-      },
+          return work({ within, store: inside, run, nested });
+        }),
       close: () => pool.end(),
     };
   },
