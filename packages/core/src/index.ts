@@ -213,6 +213,7 @@ export {
 export { enqueueUnknown, toEnqueueError } from "./enqueue-error.ts";
 export { decodeEnqueued, encodeEnqueue, enqueueCall } from "./enqueue-wire.ts";
 export { decodeMergeCandidates, encodeMergeKeys, mergeCandidatesCall } from "./merge-wire.ts";
+export { guardConnection, hearClient, hearClients } from "./pool-guard.ts";
 export {
   DEFAULT_NAMES,
   type NameOptions,

@@ -1,4 +1,4 @@
-import { invalidArgument, refuseBinary, show } from "@venturi/core";
+import { guardConnection, hearClient, invalidArgument, refuseBinary, show } from "@venturi/core";
 import type { AdaptedExecutor } from "./adapters/adapted-executor.ts";
 import { type Backend, Lanes, mayBeOneJobs, transactionLanes } from "./backend.ts";
 import { EnqueueLane } from "./enqueue-lane.ts";
@@ -7,7 +7,6 @@ import { isKyselyLike, kyselyRunner } from "./kysely-runner.ts";
 import { mergeAndSend, mergeUntilSent } from "./merging.ts";
 import { type QueueOptions, resolveQueueOptions } from "./options.ts";
 import { isPgLike, pgRunner } from "./pg-runner.ts";
-import { guardConnection, hearClient } from "./pool-guard.ts";
 import type { Runner } from "./sql-executor.ts";
 import { sqlPort } from "./sql-port.ts";
 

@@ -1,4 +1,4 @@
-import { askPool, type Logger } from "@venturi/core";
+import { askPool, guardConnection, hearClient, hearClients, type Logger } from "@venturi/core";
 import type { Row, SqlConnection, SqlSource } from "./database.ts";
 import { type PgClientLike, type PgPoolLike, type PgQueryable, plainTypes } from "./pg-like.ts";
 import type { Statement } from "./sql/statement.ts";
@@ -10,7 +10,8 @@ export function pgSource(
   pool: PgPoolLike,
   { preparedStatements, owned, logger }: PgSourceOptions,
 ): SqlSource {
-  guardPool(pool, logger);
+  guardConnection(pool, logger);
+  hearClients(pool);
   const suspects = SuspectConnections.of(pool);
   /** Sends one statement, and tells the suspects how it was answered. */
   const observed = async (
@@ -102,11 +103,8 @@ async function onClient<T>(
 }
 
 /** A `pg` client whose transaction somebody else began and will end. It may be of a pool that was never lent to a store. */
-export function pgTransaction(
-  client: PgQueryable & Partial<Pick<PgClientLike, "on">>,
-  preparedStatements: boolean,
-): SqlConnection {
-  once(client, heard, () => client.on?.("error", ignore));
+export function pgTransaction(client: PgQueryable, preparedStatements: boolean): SqlConnection {
+  hearClient(client);
   return { run: (statement, values) => run(client, statement, values, { preparedStatements }) };
 }
 
@@ -153,38 +151,4 @@ async function run(
     ? within(answerMs, answer, new Error("Query read timeout"))
     : answer);
   return rows as readonly Row[];
-}
-
-const guarded = Symbol.for("venturi.pool-guarded");
-const heard = Symbol.for("venturi.clients-heard");
-
-/**
- * Keeps a connection that dies from ending the process: it emits an error event, which ends the process if nobody listens.
- * Done once for each pool.
- *
- * An idle connection emits it on its pool. One that is checked out emits it only on itself, perhaps before whoever took it
- * out has got it: so its listener is added as the pool hands it out, and stays.
- */
-function guardPool(pool: PgPoolLike, logger: Logger): void {
-  once(pool, guarded, () =>
-    pool.on("error", ({ message }) =>
-      logger.warn("an idle database connection was lost", { message }),
-    ),
-  );
-  const lender = pool as unknown as {
-    on(event: "acquire", listener: (client: PgClientLike) => void): unknown;
-  };
-  once(pool, heard, () =>
-    lender.on("acquire", (client) => once(client, heard, () => client.on("error", ignore))),
-  );
-}
-
-function once(target: object, mark: symbol, work: () => void): void {
-  if (Object.hasOwn(target, mark)) return;
-  Reflect.defineProperty(target, mark, { value: true });
-  work();
-}
-
-function ignore(): void {
-  // The statement under way, or the next one, fails and says so.
 }

@@ -7,8 +7,8 @@ import {
 import { toJournalEntry } from "./records.ts";
 import type { Tables } from "./tables.ts";
 
-/** How many of a candidate's latest journal entries are returned; a merge function sees a hundred of them. */
-const journalLimit = 1_000;
+/** How many of a candidate's latest journal entries are returned: as many as a merge function sees. */
+const journalLimit = 100;
 
 /** Whether an earlier call has stored a job with this id, or merged it into another. */
 export function isKnown(tables: Tables, id: JobId): boolean {
