@@ -304,7 +304,7 @@ describe("with others that live, the slow sweep", () => {
     expect(scanned()).toHaveLength(10);
   });
 
-  test("has been made when the start is over, also where a silent worker was being looked at", async () => {
+  test("is the only look that the start waits for: it looks at those who are silent as well", async () => {
     silent();
     const found = deferred();
     lookedFor = found.promise;
@@ -313,10 +313,12 @@ describe("with others that live, the slow sweep", () => {
       isStarted = true;
     });
     await clock.settle();
-    expect(scans.map(({ request }) => request.orphans)).toEqual([false, true]);
+    expect(scans.map(({ request }) => request.orphans)).toEqual([true]);
+    expect(scans[0]?.request.holders).toHaveLength(2);
     expect(isStarted).toBe(false);
     found.resolve();
     await starting;
+    expect(scans).toHaveLength(1);
   });
 
   test("comes first where it was asked to", async () => {

@@ -34,6 +34,7 @@ export class RecoveryService {
   readonly #recoverer: ClaimRecoverer;
   readonly #own: OwnClaims;
   readonly #silent: SilentWorkers;
+  #started = false;
   #stopped = false;
   #working: Promise<void> | null = null;
   #cancelTimer: CancelTimer | null = null;
@@ -59,6 +60,7 @@ export class RecoveryService {
 
   /** Starts with a sweep, unless there are other workers, which sweep too. Resolves when it is done. */
   async start(): Promise<void> {
+    this.#started = true;
     const isFirst = this.#options.sweepsFirst || this.#others === 0;
     this.#sweepAfter(isFirst ? 0 : this.#random() * this.#roundMs());
     this.#arm();
@@ -129,7 +131,8 @@ export class RecoveryService {
   }
 
   #arm(): void {
-    if (this.#stopped || this.#working) return;
+    // What is reported before the start waits for it: a first sweep looks at those who are silent as well.
+    if (!this.#started || this.#stopped || this.#working) return;
     this.#cancelTimer?.();
     const { clock } = this.#options;
     const wait = Math.min(this.#own.nextAt, this.#scanAt(), this.#sweepAt) - clock.now();
