@@ -36,6 +36,8 @@ export interface Sizes {
   };
   readonly pressure: {
     readonly rounds: number;
+    /** How long the system runs before the first phase. */
+    readonly warmUpMs: number;
     readonly phaseMs: number;
     /** Jobs that are kept waiting. */
     readonly depth: number;
@@ -91,7 +93,13 @@ export const sizes: Readonly<Record<Sizes["name"], Sizes>> = {
       ],
     },
     enqueue: { jobs: 5_000, coalesced: 100_000, many: 100_000 },
-    pressure: { rounds: 3, phaseMs: 20_000, depth: 5_000, burstJobs: 100_000 },
+    pressure: {
+      rounds: 3,
+      warmUpMs: 30_000,
+      phaseMs: 20_000,
+      depth: 5_000,
+      burstJobs: 100_000,
+    },
     fullness: {
       jobs: 1_000_000,
       finished: [1_000_000, 5_000_000],
@@ -134,7 +142,13 @@ export const sizes: Readonly<Record<Sizes["name"], Sizes>> = {
       ],
     },
     enqueue: { jobs: 1_000, coalesced: 20_000, many: 20_000 },
-    pressure: { rounds: 1, phaseMs: 2_000, depth: 5_000, burstJobs: 30_000 },
+    pressure: {
+      rounds: 1,
+      warmUpMs: 500,
+      phaseMs: 2_000,
+      depth: 5_000,
+      burstJobs: 30_000,
+    },
     fullness: { jobs: 100_000, finished: [100_000], held: 20_000, drained: 10_000, claims: 100 },
     cost: {
       jobs: 10_000,
@@ -166,7 +180,7 @@ export const sizes: Readonly<Record<Sizes["name"], Sizes>> = {
     },
     latency: { rates: [{ perSecond: 200, jobs: 60 }] },
     enqueue: { jobs: 64, coalesced: 300, many: 500 },
-    pressure: { rounds: 1, phaseMs: 250, depth: 300, burstJobs: 500 },
+    pressure: { rounds: 1, warmUpMs: 60, phaseMs: 250, depth: 300, burstJobs: 500 },
     fullness: { jobs: 2_000, finished: [2_000], held: 500, drained: 300, claims: 60 },
     cost: { jobs: 2_000, payloads: [20], idleMs: 300, starts: 1, inFlight: 100, holdMs: 500 },
   },

@@ -1,5 +1,6 @@
 import { type Figure, figure } from "../measure/figures.ts";
 import { type PressureCell, type PressureRun, warmUp } from "../scenarios/pressure.ts";
+import type { Sizes } from "../sizes.ts";
 import { number, type Section, spread, table } from "./section.ts";
 
 const explanations: Readonly<Record<PressureCell["pressure"], string>> = {
@@ -54,7 +55,10 @@ function phaseRows({ contender, runs }: PressureCell): string[][] {
 }
 
 /** What bad days do to the rate. */
-export function pressureSection(cells: readonly PressureCell[], phaseMs: number): Section {
+export function pressureSection(
+  cells: readonly PressureCell[],
+  { phaseMs, warmUpMs }: Sizes["pressure"],
+): Section {
   const names = [...new Set(cells.map(({ pressure }) => pressure))];
   const parts = names.map((name) => {
     const own = cells.filter(({ pressure, runs }) => pressure === name && runs.length > 0);
@@ -67,6 +71,6 @@ export function pressureSection(cells: readonly PressureCell[], phaseMs: number)
   });
   const intro = `## Pressure
 
-Each phase lasts ${number(phaseMs / 1_000, 1)} s, except where it ends by itself; before the first one the system runs for a quarter of that. After the last the worker is stopped, in the middle of its work where jobs are left: none of its claims may remain, and what was enqueued must be what was handled and what is left.`;
+Each phase lasts ${number(phaseMs / 1_000, 1)} s, except where it ends by itself; before the first one the system runs for ${number(warmUpMs / 1_000, 1)} s, and its tables are analyzed: the first quarter of a minute is faster than any other on a machine that has memory at hand which has been used before. After the last the worker is stopped, in the middle of its work where jobs are left: none of its claims may remain, and what was enqueued must be what was handled and what is left.`;
   return { markdown: [intro, ...parts].join("\n\n"), plots: {} };
 }

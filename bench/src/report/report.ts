@@ -20,7 +20,7 @@ function sections({ scenarios, sizes }: Results): Section[] {
     ...(axis ? [axisSection(axis)] : []),
     ...(latency ? [latencySection(latency)] : []),
     ...(enqueue ? [enqueueSection(enqueue)] : []),
-    ...(pressure ? [pressureSection(pressure, sizes.pressure.phaseMs)] : []),
+    ...(pressure ? [pressureSection(pressure, sizes.pressure)] : []),
     ...(fullness ? [fullnessSection(fullness)] : []),
     ...(cost ? [costSection(cost, sizes.cost.jobs, sizes.cost.inFlight)] : []),
   ];

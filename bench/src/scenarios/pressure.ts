@@ -63,6 +63,12 @@ async function feed(rig: Rig, during: () => Promise<void>): Promise<void> {
   rig.enqueued += await producer.call("endFeed");
 }
 
+/** Until memory, caches and statistics are as they are on a server that has been up for a while. */
+async function warm({ context, phases, site }: Rig): Promise<void> {
+  await phases.run(warmUp, context.sizes.pressure.warmUpMs);
+  await site.meter.run("analyze");
+}
+
 /** Three phases, of which something may go on in the second. */
 async function beforeDuringAfter(
   rig: Rig,
@@ -70,7 +76,7 @@ async function beforeDuringAfter(
 ): Promise<null> {
   const { phaseMs } = rig.context.sizes.pressure;
   await feed(rig, async () => {
-    await rig.phases.run(warmUp, phaseMs / 4);
+    await warm(rig);
     await rig.phases.run("before", phaseMs);
     await during(() => rig.phases.run("during", phaseMs));
     await rig.phases.run("after", phaseMs);
@@ -125,7 +131,7 @@ async function scanners(rig: Rig): Promise<null> {
   const tables = hotTables[rig.contender.system] ?? [];
   const copies = tables.map((_, index) => `bench_copy_${index}`);
   await feed(rig, async () => {
-    await rig.phases.run(warmUp, phaseMs / 4);
+    await warm(rig);
     await rig.phases.run("before", phaseMs);
     for (const [index, table] of tables.entries())
       await meter.run(`create table ${copies[index]} as select * from ${table}`);
@@ -141,7 +147,7 @@ async function overload(rig: Rig): Promise<number> {
   const { phaseMs } = rig.context.sizes.pressure;
   let capacity = 0;
   await feed(rig, async () => {
-    await rig.phases.run(warmUp, phaseMs / 4);
+    await warm(rig);
     const before = rig.crew.handled;
     const startedAt = now();
     await rig.phases.run("at capacity", phaseMs);

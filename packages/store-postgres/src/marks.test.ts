@@ -280,11 +280,11 @@ describe("walks from the start", () => {
     expect([marks.dueTier([kind], 1_499), marks.dueTier([kind], 1_500)]).toEqual([null, 0]);
   });
 
-  it("take at most a twentieth of the time, and a long one of one tier does not put off the others", () => {
+  it("take at most a fortieth of the time, and a long one of one tier does not put off the others", () => {
     const { marks } = timed();
     for (const now of [0, 200]) marks.walked(1, [kind], 200, now);
-    for (const tier of [0, 2] as const) marks.walked(tier, [kind], 0, 4_000);
-    expect([marks.dueTier([kind], 4_199), marks.dueTier([kind], 4_200)]).toEqual([null, 1]);
+    for (const tier of [0, 2] as const) marks.walked(tier, [kind], 0, 8_000);
+    expect([marks.dueTier([kind], 8_199), marks.dueTier([kind], 8_200)]).toEqual([null, 1]);
   });
 
   it("are not put off by a single one that took long", () => {
@@ -298,8 +298,8 @@ describe("walks from the start", () => {
   it("are put off by dear ones, though cheap ones come between them", () => {
     const { marks } = timed();
     for (const walkMs of [200, 1, 200]) marks.walked(1, [kind], walkMs, 0);
-    for (const tier of [0, 2] as const) marks.walked(tier, [kind], 0, 3_500);
-    expect([marks.dueTier([kind], 3_999), marks.dueTier([kind], 4_000)]).toEqual([null, 1]);
+    for (const tier of [0, 2] as const) marks.walked(tier, [kind], 0, 7_500);
+    expect([marks.dueTier([kind], 7_999), marks.dueTier([kind], 8_000)]).toEqual([null, 1]);
   });
 
   it("follow at once where something may be back at a place that is not known", () => {

@@ -1,4 +1,4 @@
-import { dearMs } from "./walk-budget.ts";
+import { dearMs, walkCost, walkShare } from "./walk-budget.ts";
 
 /** Where a claim or promotion starts to look, for each tier of a kind. Rows at or before it have been dealt with. */
 export type Mark = readonly [high: number, normal: number, low: number];
@@ -66,8 +66,8 @@ export interface MarksOptions {
    */
   readonly lagMs?: number;
   /**
-   * How often each tier is walked through from its start, in milliseconds; a walk that takes longer than a twentieth of
-   * this comes less often, so that it takes a twentieth of the time.
+   * How often each tier is walked through from its start, in milliseconds; a walk that takes longer than a fortieth of
+   * this comes less often, so that it takes a fortieth of the time.
    * @defaultValue 1,000
    */
   readonly fullWalkMs?: number;
@@ -83,7 +83,7 @@ export interface MarksOptions {
  * - a job that this session puts back at its old place;
  * - a job that others put back before the mark, or committed late. It is found by a walk from the start, which each tier
  *   gets now and then: tier by tier, so that a million rows of one tier do not keep a job of another waiting, and for at
- *   most a twentieth of the time. If the walk does not bring the job, the next walks begin there until one does.
+ *   most a fortieth of the time. If the walk does not bring the job, the next walks begin there until one does.
  */
 export class Marks {
   readonly #kinds = new Map<number, Kind>();
@@ -133,13 +133,12 @@ export class Marks {
 
   /**
    * A walk of these kinds that began at the start of one tier, or of all (null), has ended after `walkMs` milliseconds.
-   * Of long walks the shorter of the last two counts: that a server once stood still says nothing about the next walk.
    */
   walked(tier: Tier | null, kinds: readonly number[], walkMs: number, now: number): void {
     const place = tier ?? 3;
-    const usualMs = Math.min(walkMs, this.#tookMs[place]);
+    const costMs = walkCost(walkMs, this.#tookMs[place]);
     if (walkMs > dearMs) this.#tookMs[place] = walkMs;
-    const next = now + Math.max(this.#fullWalkMs, 20 * usualMs);
+    const next = now + Math.max(this.#fullWalkMs, costMs / walkShare);
     for (const kind of kinds) {
       const walkAt = this.#kinds.get(kind)?.walkAt;
       if (walkAt === undefined) continue;

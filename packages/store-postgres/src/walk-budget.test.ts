@@ -34,7 +34,15 @@ describe("walks from the start", () => {
     expect([budget.allows(20_000), budget.allows(20_001)]).toEqual([false, true]);
   });
 
-  it("cost what the shorter of the last two took: a server that once stood still says nothing of the next", () => {
+  it("cost what they take, as far as the last one took half of it or more", () => {
+    const budget = new WalkBudget({ share: 1 / 40, mostMs: 30 });
+    for (const walkMs of [8, 30]) budget.spend(walkMs, 0);
+    expect(budget.allows(0)).toBe(true);
+    for (const walkMs of [8, 30]) budget.spend(walkMs, 0);
+    expect([budget.allows(400), budget.allows(401)]).toEqual([false, true]);
+  });
+
+  it("cost twice the last one at most: a server that once stood still says nothing of the next", () => {
     const budget = new WalkBudget();
     for (const walkMs of [3, 60_000, 3]) budget.spend(walkMs, 0);
     expect(budget.allows(0)).toBe(true);
@@ -59,7 +67,7 @@ describe("walks from the start", () => {
           if (!budget.allows(now)) continue;
           expect(spent).toBeLessThanOrEqual(250 + now / 20 + 1e-6);
           budget.spend(walkMs, now);
-          spent += Math.min(walkMs, before);
+          spent += Math.min(walkMs, 2 * before);
           before = walkMs;
         }
       }),

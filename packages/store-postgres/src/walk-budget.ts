@@ -1,7 +1,8 @@
 /**
  * How often a worker session may look at everything from the start. Mostly that takes no time, and it may do so with
  * every claim. Behind a snapshot that somebody holds it takes longer by the minute, and for each single job that comes
- * it would take a server's whole time; then it may do so for a twentieth of the time.
+ * it would take a server's whole time; then it may do so for a fortieth of the time. Marks look at single tiers for
+ * another fortieth.
  */
 export class WalkBudget {
   readonly #share: number;
@@ -14,7 +15,7 @@ export class WalkBudget {
   #tookMs = 0;
 
   constructor({
-    share = 1 / 20,
+    share = walkShare,
     mostMs = 250,
     mostDebtMs = 5_000,
     freeMs = dearMs,
@@ -36,13 +37,12 @@ export class WalkBudget {
     return this.#leftMs > 0;
   }
 
-  /** Pays for a walk as for the shorter of the last two dear ones: a server that once stood still says nothing about the next. */
   spend(walkMs: number, now: number): void {
     this.#refill(now);
     if (!this.isDear(walkMs)) return;
-    const usualMs = Math.min(walkMs, this.#tookMs);
+    const costMs = walkCost(walkMs, this.#tookMs);
     this.#tookMs = walkMs;
-    this.#leftMs = Math.max(-this.#mostDebtMs, this.#leftMs - usualMs);
+    this.#leftMs = Math.max(-this.#mostDebtMs, this.#leftMs - costMs);
   }
 
   #refill(now: number): void {
@@ -54,8 +54,22 @@ export class WalkBudget {
 /** What walks may take to count as nothing, in milliseconds. */
 export const dearMs = 2;
 
+/** Which part of the time walks of one sort may take in the long run. */
+export const walkShare = 1 / 40;
+
+/**
+ * What a walk counts for, in milliseconds: what it took, but at most twice what the last dear one took. That a server once
+ * stood still says nothing about the next walk.
+ */
+export function walkCost(walkMs: number, lastMs: number): number {
+  return Math.min(walkMs, 2 * lastMs);
+}
+
 export interface WalkBudgetOptions {
-  /** Which part of the time walks may take in the long run. */
+  /**
+   * Which part of the time walks may take in the long run.
+   * @defaultValue 1/40
+   */
   readonly share?: number;
   /** How much may be saved up, in milliseconds. */
   readonly mostMs?: number;
